@@ -1,0 +1,43 @@
+"""The rules of the repository that no linter knows."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+MOST_LINES = 300
+
+
+def test_no_source_or_test_file_is_longer_than_300_lines() -> None:
+    files = [
+        path
+        for folder in ("src", "tests")
+        for kind in ("*.py", "*.sql")
+        for path in (ROOT / folder).rglob(kind)
+    ]
+
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}
+
+    assert lengths
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_a_lock_file_names_no_registry_and_no_place_on_a_machine(lock: Path) -> None:
+    address = re.compile(r"https?:|file:|index-url|find-links|(^|[\s=@'\"])(/|~/|[A-Za-z]:\\)")
+
+    found = [line for line in lock.read_text().splitlines() if address.search(line)]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_every_locked_package_is_pinned_and_hashed(lock: Path) -> None:
+    entries = re.split(r"\n(?=[a-z])", lock.read_text())[1:]
+
+    loose = [entry.splitlines()[0] for entry in entries if "==" not in entry or "--hash=sha256:" not in entry]
+
+    assert entries
+    assert loose == []
