@@ -206,7 +206,8 @@ def _program(name: str) -> list[str | Path]:
             "PostgreSQL does not run as root: run the tests as an ordinary user, install setpriv "
             "(util-linux), or set TELECINE_TEST_POSTGRES_URL."
         )
-    nobody = ["--reuid=nobody", "--regid=65534", "--clear-groups"]
+    # no_setuid_fixup: without it access(2), by which initdb looks for its programs, ignores the lent right.
+    nobody = ["--reuid=nobody", "--regid=65534", "--clear-groups", "--securebits=+no_setuid_fixup"]
     return ["setpriv", *nobody, "--inh-caps=+dac_override", "--ambient-caps=+dac_override", program]
 
 
