@@ -1,0 +1,67 @@
+"""Huey on SQLite (WAL, synchronous FULL): one process with two worker threads.
+
+Huey deletes a job when it takes it, so a job that its worker dies with is lost: "done" is "gone".
+The handler returns nothing, so no result is stored: the cheapest job that Huey knows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from huey import SqliteHuey
+
+from benchmarks.engine.crew import Post
+from benchmarks.engine.measures import index_of, payload
+from benchmarks.engine.peers.outsiders import RemainderOutsider
+
+THREADS = 2
+
+
+def _huey(path: str, post: Post | None = None) -> tuple[SqliteHuey, object]:
+    huey = SqliteHuey("noop", filename=path, journal_mode="wal", fsync=True)
+
+    @huey.task(name="noop")
+    def noop(text: str) -> None:
+        if post:
+            post.started(index_of(text))
+
+    return huey, noop
+
+
+def install(place: str) -> None:
+    huey, _ = _huey(place)
+    huey.storage.close()
+
+
+def enqueue_bulk(place: str, jobs: int) -> None:
+    """There is no bulk call: one by one."""
+    _, noop = _huey(place)
+    for index in range(jobs):
+        noop(payload(index))  # type: ignore[operator]
+
+
+def enqueue_singly(place: str, seconds: float) -> tuple[int, float]:
+    _, noop = _huey(place)
+    jobs, begun = 0, time.monotonic()
+    while (took := time.monotonic() - begun) < seconds:
+        noop(payload(jobs))  # type: ignore[operator]
+        jobs += 1
+    return jobs, took
+
+
+@contextmanager
+def outsider(place: str, jobs: int) -> Iterator[RemainderOutsider]:
+    huey, _ = _huey(place)
+    yield RemainderOutsider(jobs=jobs, remaining=huey.pending_count)
+    huey.storage.close()
+
+
+def work(place: str, post: Post) -> None:
+    huey, _ = _huey(place, post)
+    consumer = huey.create_consumer(workers=THREADS, worker_type="thread")
+    post.ready()
+    consumer.start()
+    threading.Event().wait()

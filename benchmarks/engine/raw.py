@@ -1,0 +1,109 @@
+"""The limit: what PostgreSQL and asyncpg can do when nobody keeps a contract.
+
+A table with a partial ready index and a primary key, one claim statement, one completion
+statement, nothing else: no fence, no attempts, no events, no fairness. On the loop of the
+standard library, with the server's default durability. It has the shape of a peer, so it is
+measured like one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from benchmarks.engine.crew import Post
+from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
+
+BATCH = 200
+DONE_JOBS = "select id as job from job where state = 'done'"
+
+SCHEMA = """
+create table job (
+    id bigint generated always as identity primary key,
+    state text not null default 'ready',
+    worker int,
+    lease_until timestamptz,
+    payload jsonb not null
+);
+create index job_ready on job (id) where state = 'ready';
+"""
+ENQUEUE = "insert into job (payload) select * from unnest($1::jsonb[])"
+CLAIM = """
+update job set state = 'running', worker = $1, lease_until = now() + interval '30 s'
+where id = any (array(
+    select id from job where state = 'ready' order by id for update skip locked limit $2
+))
+returning id, payload ->> 'text' as text
+"""
+COMPLETE = """
+update job set state = 'done'
+from unnest($1::bigint[]) as finished (id)
+where job.id = finished.id and job.state = 'running'
+"""
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def install(place: str) -> None:
+    async def run() -> None:
+        async with connected(place) as connection:
+            await connection.execute(SCHEMA)
+
+    asyncio.run(run())
+
+
+def _document(index: int) -> str:
+    return json.dumps({"text": payload(index)})
+
+
+def enqueue_bulk(place: str, jobs: int) -> None:
+    async def run() -> None:
+        async with connected(place) as connection:
+            for call in calls(jobs):
+                await connection.execute(ENQUEUE, [_document(index) for index in call])
+
+    asyncio.run(run())
+
+
+def enqueue_singly(place: str, seconds: float) -> tuple[int, float]:
+    async def run() -> tuple[int, float]:
+        async with connected(place) as connection:
+            jobs, begun = 0, time.monotonic()
+            while (took := time.monotonic() - begun) < seconds:
+                await connection.execute(ENQUEUE, [_document(jobs)])
+                jobs += 1
+            return jobs, took
+
+    return asyncio.run(run())
+
+
+def outsider(place: str, jobs: int) -> AbstractContextManager[PostgresOutsider]:
+    return postgres_outsider(place, DONE_JOBS)
+
+
+def work(place: str, post: Post) -> None:
+    async def run() -> None:
+        async with connected(place) as connection:
+            post.ready()
+            while rows := await connection.fetch(CLAIM, 1, BATCH):
+                for row in rows:
+                    post.started(index_of(row["text"]))
+                await connection.execute(COMPLETE, [row["id"] for row in rows])
+            # The crew takes a worker that goes away for a worker that died.
+            await asyncio.Event().wait()
+
+    asyncio.run(run())
