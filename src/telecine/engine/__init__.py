@@ -1,0 +1,272 @@
+"""The engine: what anybody may ask of Telecine, each a short transaction on the store.
+
+It is the worker's five words (claim, beat, keep, settle, release) for a worker that has the database
+at hand; the HTTP server says the same words for one that has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from telecine.engine import claim as claiming
+from telecine.engine import control, holding, recovery
+from telecine.engine import register as registering
+from telecine.engine.register import Registration
+from telecine.engine.settle import Settled, settle
+from telecine.engine.shelf import Shelf
+from telecine.engine.submit import Submission, Submitted, submit
+from telecine.errors import NotFound, StoreError, Unreachable
+from telecine.facts import (
+    LEASE,
+    SWEEP,
+    Answer,
+    Brief,
+    Expired,
+    Holding,
+    Instant,
+    JobId,
+    Kept,
+    Lease,
+    Line,
+    Millis,
+    Mode,
+    Orders,
+    Released,
+    Status,
+    TaskId,
+    Word,
+    WorkerId,
+)
+from telecine.flow import Flow
+from telecine.graph import Graph
+from telecine.store import Steps, Store
+from telecine.world import World
+
+SILENT_WORKER: Millis = 10 * 60 * 1_000
+
+
+class Ringer(Protocol):
+    """The half of a bell that the engine needs: say that lanes have work."""
+
+    def ring(self, lanes: Iterable[str]) -> None: ...
+
+
+class Silence:
+    """No bell: whoever waits will look by himself."""
+
+    def ring(self, lanes: Iterable[str]) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What one pass of recovery did."""
+
+    mine: bool = False
+    grace: bool = False
+    returned: int = 0
+    gone_workers: int = 0
+    unparked: int = 0
+    resolved: int = 0
+
+
+class Engine:
+    def __init__(
+        self, store: Store, *, bell: Ringer | None = None, world: World | None = None, lease: Millis = LEASE
+    ) -> None:
+        self.store = store
+        self.world = world or World()
+        self.lease = lease
+        self.bell: Ringer = bell or Silence()
+        self._shelf = Shelf()
+        self._flows: dict[str, tuple[int, Graph]] = {}
+
+    # -- flows and jobs --------------------------------------------------------------------------
+
+    async def register(self, flow: Flow | Graph) -> int:
+        """Make a flow known to the database, so that any server can move its jobs."""
+        graph = flow.graph if isinstance(flow, Flow) else flow
+        flow_id: int = await self.store.run(lambda: registering.flow(graph))
+        self._shelf.put(flow_id, graph)
+        self._flows[graph.flow] = (flow_id, graph)
+        return flow_id
+
+    async def submit(self, flow: str, spec: Any = None, **options: Any) -> Submitted:
+        """Submit one job; options are the fields of `Submission`."""
+        [answer] = await self.submit_many([Submission(flow=flow, spec=spec, **options)])
+        return answer
+
+    async def submit_many(self, wanted: Sequence[Submission]) -> list[Submitted]:
+        """Submit jobs in one transaction: all or none."""
+        known = [(one, *await self.flow_row(one.flow)) for one in wanted]
+        answers = await self.store.run(lambda: submit(known))
+        self.bell.ring({lane for answer in answers[:1] for lane in answer.lanes})
+        return answers
+
+    def submission(self, wanted: Sequence[tuple[Submission, int, Graph]]) -> Steps[list[Submitted]]:
+        """The steps of a submit, for a transaction that belongs to the caller."""
+        return submit(wanted)
+
+    async def flow_row(self, name: str) -> tuple[int, Graph]:
+        """The newest registered graph of a flow. Another process may register a newer one: looked up anew
+        when this process has not registered it itself."""
+        if name not in self._flows:
+            found = await self.store.read(lambda: registering.newest(name))
+            if found is None:
+                names = await self.store.read(registering.names)
+                known = f"known flows: {', '.join(names)}" if names else "no flow is registered yet"
+                raise NotFound(f"there is no flow {name!r}; {known}")
+            self._shelf.put(*found)
+            return found
+        return self._flows[name]
+
+    async def cancel(self, job_id: JobId, *, reason: str = "cancelled", actor: str = "") -> Status:
+        status = await self.store.run(lambda: control.cancel(job_id, self._shelf, reason=reason, actor=actor))
+        if status.is_final:
+            await self._release_waiting()
+        return status
+
+    async def retry(self, job_id: JobId, *, actor: str = "") -> None:
+        self.bell.ring(await self.store.run(lambda: control.retry(job_id, self._shelf, actor=actor)))
+
+    async def edit(
+        self,
+        job_id: JobId,
+        *,
+        version: int | None = None,
+        priority: int | str | None = None,
+        run_at: Instant | None = None,
+    ) -> None:
+        await self.store.run(lambda: control.edit(job_id, version, priority, run_at))
+
+    async def pause(self, flow: str, paused: bool = True) -> None:
+        await self.store.run(lambda: control.pause(flow, paused))
+
+    # -- the worker's words ----------------------------------------------------------------------
+
+    async def enlist(self, registration: Registration) -> WorkerId:
+        return await self.store.run(lambda: registering.worker(registration))
+
+    async def claim(self, worker: WorkerId, request: str, lanes: Mapping[str, str], wanted: int) -> list[Lease]:
+        """Lease up to `wanted` tasks of these lanes (lane -> flow); a repeated request gets the same ones."""
+        ask = claiming.Claim(worker, request, lanes, wanted, self.lease)
+        rows = await self.store.run(lambda: claiming.claim(ask))
+        halted = {row["job_id"] for row in rows if row["halted"]}
+        rows = [row for row in rows if not row["halted"]] if halted else rows
+        for job_id in halted:
+            await self._wind_down(job_id)
+        if len(rows) < wanted and await self.store.run(lambda: claiming.unpark()):
+            rows = [*rows, *await self._claim_more(ask, len(rows))]
+        graphs = await self.store.read(lambda: claiming.graphs_for(rows, self._shelf)) if rows else {}
+        return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
+
+    async def _claim_more(self, ask: claiming.Claim, got: int) -> list[Any]:
+        more = claiming.Claim(ask.worker, f"{ask.request}+", ask.lanes, ask.wanted - got, ask.ttl)
+        rows = await self.store.run(lambda: claiming.claim(more))
+        return [row for row in rows if not row["halted"]]
+
+    async def _wind_down(self, job_id: int) -> None:
+        await self.store.run(lambda: control.wind_down(job_id, self._shelf))
+
+    async def glance(self, lanes: Mapping[str, str]) -> bool:
+        """Is there anything to claim? Reads only."""
+        return await self.store.read(lambda: claiming.glance(lanes))
+
+    async def brief(self, lease: Lease) -> Brief:
+        return await self.store.read(lambda: claiming.brief(lease, self._shelf))
+
+    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: holding.Totals = holding.NOTHING) -> Orders:
+        return await self.store.run(lambda: holding.beat(worker, held, totals, self.lease))
+
+    async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
+        await self.store.run(lambda: holding.keep(task_id, token, items, self._shelf))
+
+    async def log(self, lines: Sequence[Line]) -> None:
+        if lines:
+            await self.store.run(lambda: holding.log(lines))
+
+    async def settle(self, words: Sequence[Word]) -> list[Answer]:
+        """Report outcomes, any mixture. A batch that the database refuses as a whole is re-run item by item."""
+        if not words:
+            return []
+        try:
+            settled = await self.store.run(lambda: settle(words, self._shelf, self.world.dice))
+        except Unreachable:
+            raise
+        except StoreError:
+            if len(words) == 1:
+                raise
+            return [answer for word in words for answer in await self.settle([word])]
+        await self._after(settled)
+        return list(settled.answers)
+
+    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
+        return await self.settle([Word(task, token, Released(reason)) for task, token in leases])
+
+    async def _after(self, settled: Settled) -> None:
+        if settled.lanes:
+            self.bell.ring(settled.lanes)
+        if settled.ended:
+            await self._release_waiting(settled.ended)
+
+    async def _release_waiting(self, ended: Sequence[int] = ()) -> int:
+        """Open or cancel jobs that come after ones that have ended. The sweep repeats what a crash left."""
+        if ended and not await self.store.read(lambda: registering.awaited(ended)):
+            return 0
+        waiting = await self.store.read(recovery.after_ended)
+        for job_id, some in waiting.items():
+            steps = partial(control.resolve_after, job_id, some, self._shelf)
+            self.bell.ring(await self.store.run(steps))
+        return len(waiting)
+
+    # -- workers ---------------------------------------------------------------------------------
+
+    async def set_mode(self, worker: WorkerId, mode: Mode, *, revoke: bool = False) -> None:
+        """Drain, disable, enable or revoke. A disabled worker's leases go back with refund, at once."""
+        await self.store.run(lambda: registering.mode(worker, mode, revoke))
+        if mode is Mode.DISABLED:
+            await self._give_back([worker], Released("revoked" if revoke else "disabled"))
+
+    async def retire(self, worker: WorkerId) -> None:
+        """The worker leaves in order: whatever it still holds goes back."""
+        await self._give_back([worker], Released("shutdown"))
+        await self.store.run(lambda: recovery.end_workers([worker]))
+
+    async def _give_back(self, workers: Sequence[int], fact: Released | Expired) -> int:
+        words = await self.store.read(lambda: recovery.leases_of(workers, fact))
+        return sum(answer.accepted for answer in await self.settle(words))
+
+    # -- recovery --------------------------------------------------------------------------------
+
+    async def sweep(self, period: Millis = SWEEP) -> Sweep:
+        """One pass: what is ours by turn, and what only this machine can see."""
+        gone = await self._sweep_machine()
+        turn = await self.store.run(lambda: recovery.take_turn(period, self.lease))
+        if turn is None:
+            return Sweep(gone_workers=gone)
+        returned = 0
+        if not turn.grace:
+            words = await self.store.read(recovery.overdue)
+            returned = sum(answer.accepted for answer in await self.settle(words))
+        lanes = await self.store.run(lambda: claiming.unpark())
+        self.bell.ring(lanes)
+        resolved = await self._release_waiting()
+        for job_id in await self.store.read(recovery.halting):
+            await self._wind_down(job_id)
+        await self.store.run(lambda: recovery.end_silent(SILENT_WORKER))
+        return Sweep(True, turn.grace, returned, gone, len(lanes), resolved)
+
+    async def _sweep_machine(self) -> int:
+        if not self.world.machine.is_known():
+            return 0
+        gone = await self.store.read(lambda: recovery.gone_here(self.world.machine, self.world.process_start))
+        if gone:
+            await self._give_back(gone, Expired(gone=True))
+            await self.store.run(lambda: recovery.end_workers(gone))
+        return len(gone)
+
+
+__all__ = ["Engine", "Registration", "Submission", "Submitted", "Sweep"]

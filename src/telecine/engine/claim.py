@@ -1,0 +1,119 @@
+"""Hand out leases, and tell a handler what it needs to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from telecine.engine.shelf import Shelf
+from telecine.facts import Brief, JobId, Json, Kept, Lease, Millis, TaskId, WorkerId
+from telecine.graph import Graph
+from telecine.store import Ask, Row, Rows, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A worker asks for up to `wanted` tasks of its lanes. A repeated `request` gets the same leases."""
+
+    worker: WorkerId
+    request: str
+    lanes: Mapping[str, str]  # lane -> flow
+    wanted: int
+    ttl: Millis
+
+
+def claim(ask: Claim) -> Steps[Rows]:
+    """One statement; rows of jobs that wind down come back with `halted`."""
+    params = {
+        "worker": ask.worker,
+        "request": ask.request,
+        "lanes": list(ask.lanes),
+        "flows": list(ask.lanes.values()),
+        "wanted": ask.wanted,
+        "ttl": ask.ttl,
+    }
+    rows: Rows = yield Ask("claim", params, whole=True)
+    return rows
+
+
+def unpark(wanted: int = 1_000) -> Steps[frozenset[str]]:
+    """Make due tasks claimable; the lanes that got some."""
+    rows = yield Ask("unpark", {"wanted": wanted}, whole=True)
+    return frozenset(row["lane"] for row in rows)
+
+
+def glance(lanes: Mapping[str, str]) -> Steps[bool]:
+    rows = yield Ask("glance", {"lanes": list(lanes)}, whole=True)
+    return bool(rows[0]["found"])
+
+
+def graphs_for(rows: Rows, shelf: Shelf) -> Steps[dict[int, Graph]]:
+    return shelf.fetch(row["flow_id"] for row in rows)
+
+
+def lease_of(row: Row, worker: WorkerId, graph: Graph) -> Lease:
+    stage = graph.stages[row["stage"]]
+    subject = None if row["subject_kind"] is None else (row["subject_kind"], row["subject_id"])
+    return Lease(
+        task_id=TaskId(row["id"]),
+        token=row["token"],
+        worker=worker,
+        until=row["lease_until"],
+        job_id=JobId(row["job_id"]),
+        flow=graph.flow,
+        stage=stage.name,
+        version=stage.version,
+        position=row["position"],
+        attempt=row["tries"],
+        max_attempts=row["max_attempts"],
+        spec=json.loads(row["spec"]),
+        input=loads(row["input"]),
+        owner=row["owner"],
+        subject=subject,
+        needs_brief=bool(stage.needs) or subject is not None or bool(row["kept"]),
+        limit=row["limit_ms"],
+    )
+
+
+def loads(text: str | None) -> Json:
+    return None if text is None else json.loads(text)
+
+
+def brief(lease: Lease, shelf: Shelf, flow_id: int | None = None) -> Steps[Brief]:
+    """Results of the stages that this one needs, what is kept for the task, the subject's facts."""
+    jobs = yield Ask("job_flow", {"id": lease.job_id})
+    graph = (yield from shelf.fetch([jobs[0]["flow_id"]]))[jobs[0]["flow_id"]]
+    stage = graph.stages[graph.numbers[lease.stage]]
+    numbers = [graph.numbers[need] for need in stage.needs]
+    rows = yield Ask("brief", {"job_id": lease.job_id, "stages": numbers})
+    kept = yield Ask("kept_of", {"task_id": lease.task_id, "stage_version": stage.version})
+    facts: dict[str, Json] = {}
+    if lease.subject is not None:
+        found = yield Ask("subject_get", {"kind": lease.subject[0], "id": lease.subject[1]})
+        facts = json.loads(found[0]["facts"]) if found else {}
+    return Brief(results=_results(graph, rows), kept={row["name"]: kept_of(row) for row in kept}, facts=facts)
+
+
+def _results(graph: Graph, rows: Rows) -> dict[str, Json]:
+    """One result for a plain stage, a list in position order for one that fanned out."""
+    found: dict[str, Json] = {}
+    for row in rows:
+        result = loads(row["result"])
+        if graph.stages[row["number"]].fan_out:
+            found.setdefault(row["name"], []).append(result)
+        else:
+            found[row["name"]] = result
+    return found
+
+
+def kept_of(row: Row) -> Kept:
+    return Kept(
+        name=row["name"],
+        token=row["token"],
+        value=loads(row["value"]),
+        key=row["key"],
+        size=row["size"],
+        sha256=row["sha256"],
+        facts=loads(row["facts"]) or {},
+    )

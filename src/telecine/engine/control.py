@@ -1,0 +1,153 @@
+"""What people ask of a job: cancel, retry, edit, pause. And what follows for jobs that wait for others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from telecine.engine.consequences import Ledger, Standing, cancel_waiting, close_job, stages_by_job
+from telecine.engine.opening import boost
+from telecine.engine.shelf import Shelf
+from telecine.engine.submit import priority_of
+from telecine.errors import DedupeTaken, NotFound, VersionMismatch, WrongState
+from telecine.facts import Instant, JobId, State, Status
+from telecine.graph import Graph, StageRow, job_phase
+from telecine.store import Ask, Row, Steps, Write
+
+
+def _hold(job_id: int) -> Steps[Row]:
+    rows = yield Ask("job_hold", {"ids": [job_id]})
+    if not rows:
+        raise NotFound(f"there is no job {job_id}")
+    return {**dict(rows[0]), "job_id": job_id}
+
+
+def cancel(job_id: JobId, shelf: Shelf, *, reason: str = "cancelled", actor: str = "") -> Steps[Status]:
+    """Ask for the end: what has not begun ends now, what runs is told by its next beat.
+
+    A second cancel of the same job changes nothing. The answer is the job's status afterwards.
+    """
+    job = yield from _hold(job_id)
+    if job["outcome"] is not None:
+        if job["outcome"] == Status.CANCELLED:
+            return Status.CANCELLED
+        raise WrongState(f"job {job_id} is {job['status']}: there is nothing left to cancel")
+    if not job["cancel_asked"]:
+        error = {"code": "cancelled", "message": reason, "actor": actor}
+        yield Ask("job_cancel", {"id": job_id, "error": json.dumps(error)})
+        yield Ask("event_say", _event("job.cancel_asked", job_id, {"reason": reason, "actor": actor}))
+    return (yield from wind_down(job_id, shelf))
+
+
+def wind_down(job_id: int, shelf: Shelf) -> Steps[Status]:
+    """Cancel what waits in a job that was cancelled or has failed; end the job if nothing runs."""
+    job = yield from _hold(job_id)
+    if job["outcome"] is not None or not (job["cancel_asked"] or job["failing"]):
+        return Status(job["status"])
+    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    before = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
+    ledger = Ledger(job["now"])
+    rows = yield from cancel_waiting(dict(before), job_id, job["now"])
+    close_job(ledger, graph, before, rows, Standing(job, job["warnings"], bool(job["failing"])))
+    yield from ledger.write()
+    return Status(ledger.jobs[0]["status"] if ledger.jobs else job["status"])
+
+
+def retry(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[frozenset[str]]:
+    """A person's retry: a new generation. Failed and cancelled tasks reopen, done ones stay done."""
+    job = yield from _hold(job_id)
+    if job["outcome"] not in (Status.FAILED, Status.CANCELLED):
+        raise WrongState(f"job {job_id} is {job['status']}: only a failed or cancelled job can be retried")
+    if job["dedupe_key"] is not None:
+        taken = yield Ask("dedupe_find", {"owner": job["owner"], "keys": [job["dedupe_key"]]})
+        if taken:
+            raise DedupeTaken(job["dedupe_key"], taken[0]["id"])
+    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    old = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
+    yield Ask("task_reopen", {"job_id": job_id})
+    counts = {row["stage"]: row for row in (yield Ask("stage_count", {"job_id": job_id}))}
+    rows = reopened(graph, old, counts)
+    yield Ask("job_reopen", {"id": job_id, "phase": job_phase(graph, rows).value})
+    yield Write("stage_reset", {"stages": [_reset(job_id, row) for row in rows.values()]})
+    ledger = Ledger(job["now"])
+    ledger.say("job.retried", job_id, {"actor": actor, "generation": job["generation"] + 1})
+    fresh = {
+        **job,
+        "status": "pending",
+        "phase": job_phase(graph, rows).value,
+        "cancel_asked": False,
+        "stopped": False,
+    }
+    fresh |= {"failing": False, "warnings": 0}
+    if not job["waits"]:
+        close_job(ledger, graph, rows, dict(rows), Standing(fresh, 0, False))
+    yield from ledger.write()
+    return frozenset(ledger.opening.lanes)
+
+
+def reopened(graph: Graph, old: Mapping[int, StageRow], counts: Mapping[int, Row]) -> dict[int, StageRow]:
+    """Stage rows of a new generation: what was done or skipped stays so, the rest waits for its needs."""
+    rows: dict[int, StageRow] = {}
+    for number, stage in enumerate(graph.stages):
+        count = counts.get(number)
+        total, left = (count["total"], count["remaining"]) if count else (0, 0)
+        settled = old[number].state in (State.DONE, State.SKIPPED) and not left
+        waits = sum(rows[graph.numbers[need]].state not in (State.DONE, State.SKIPPED) for need in stage.needs)
+        rows[number] = StageRow(number, old[number].state if settled else State.NEW, waits, total, left)
+    return rows
+
+
+def _reset(job_id: int, row: StageRow) -> dict[str, object]:
+    place = {"job_id": job_id, "number": row.number, "state": row.state.value}
+    return {**place, "waits": row.waits, "total": row.total, "remaining": row.remaining}
+
+
+def edit(
+    job_id: JobId, version: int | None, priority: int | str | None, run_at: Instant | None
+) -> Steps[frozenset[str]]:
+    """Change priority or run_at of a job that has not ended, if nobody else edited it meanwhile."""
+    job = yield from _hold(job_id)
+    if job["outcome"] is not None:
+        raise WrongState(f"job {job_id} is {job['status']}: it can no longer be changed")
+    if version is not None and version != job["version"]:
+        raise VersionMismatch(f"job {job_id} is at version {job['version']}, not {version}: read it again")
+    now_priority = job["priority"] if priority is None else priority_of(priority)
+    shift = boost(job["priority"], 0) - boost(now_priority, 0)
+    if run_at is not None:
+        shift += max(run_at, job["now"]) - max(job["run_at"] or 0, job["created_at"])
+    yield Ask("job_edit", {"id": job_id, "priority": now_priority, "run_at": run_at or job["run_at"]})
+    yield Ask("task_rerank", {"job_id": job_id, "shift": shift, "run_at": run_at})
+    yield Ask("event_say", _event("job.edited", job_id, {"priority": now_priority, "run_at": run_at}))
+    return frozenset()
+
+
+def pause(flow: str, paused: bool) -> Steps[None]:
+    rows = yield Ask("flow_pause", {"name": flow, "paused": paused})
+    if not rows:
+        raise NotFound(f"there is no flow {flow!r}")
+    yield Ask("event_say", _event("flow.paused" if paused else "flow.resumed", None, {"flow": flow}))
+
+
+def resolve_after(job_id: int, ended: Sequence[tuple[int, str]], shelf: Shelf) -> Steps[frozenset[str]]:
+    """Jobs that this one waits for have ended: open it, or cancel it with the reason."""
+    job = yield from _hold(job_id)
+    waits = yield Ask("after_resolve", {"job_id": job_id, "after": [other for other, _ in ended]})
+    bad = next(((other, outcome) for other, outcome in ended if outcome != Status.COMPLETED), None)
+    if job["outcome"] is not None:
+        return frozenset()
+    if bad is not None:
+        yield from cancel(JobId(job_id), shelf, reason=f"job {bad[0]}, which it comes after, is {bad[1]}")
+        return frozenset()
+    if waits[0]["waits"] > 0 or job["cancel_asked"]:
+        return frozenset()
+    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    rows = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
+    ledger = Ledger(job["now"])
+    close_job(ledger, graph, rows, dict(rows), Standing(job, job["warnings"], False))
+    yield from ledger.write()
+    return frozenset(ledger.opening.lanes)
+
+
+def _event(kind: str, job_id: int | None, data: object) -> dict[str, object]:
+    place = {"task_id": None, "stage": None, "token": None, "worker": None}
+    return {"kind": kind, "job_id": job_id, **place, "data": json.dumps(data)}

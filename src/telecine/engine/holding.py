@@ -1,0 +1,99 @@
+"""While a lease is held: beat, keep, log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from telecine.engine.settle import task_of
+from telecine.engine.shelf import Shelf
+from telecine.errors import LeaseLost, WorkerGone
+from telecine.facts import ERROR_CHARS, Holding, Kept, Line, Millis, Mode, Orders, State, TaskId, WorkerId
+from telecine.store import Ask, Steps, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a worker has done since it started, as it counts itself."""
+
+    load: int = 0
+    done: int = 0
+    failed: int = 0
+
+
+NOTHING = Totals()
+
+
+def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Millis) -> Steps[Orders]:
+    """Renew exactly the named leases; bring back what the worker must do."""
+    params = {
+        "worker": worker,
+        "ids": [h.task_id for h in holding],
+        "tokens": [h.token for h in holding],
+        "progress": [h.progress for h in holding],
+        "notes": [h.note for h in holding],
+        "ttl": ttl,
+        "load": totals.load,
+        "done": totals.done,
+        "failed": totals.failed,
+    }
+    rows = yield Ask("beat", params, whole=True)
+    if not rows:
+        raise WorkerGone(f"worker {worker} is unknown, revoked or was given up: register again")
+    renewed = tuple((TaskId(row["id"]), row["token"]) for row in rows if row["id"] is not None)
+    alive = set(renewed)
+    return Orders(
+        now=rows[0]["now"],
+        mode=Mode(rows[0]["mode"]),
+        renewed=renewed,
+        lost=tuple((h.task_id, h.token) for h in holding if (h.task_id, h.token) not in alive),
+        stop=tuple((TaskId(row["id"]), row["token"]) for row in rows if row["id"] is not None and row["stop"]),
+    )
+
+
+def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> Steps[None]:
+    """Record artifacts and checkpoints under the current token; whoever lost the lease records nothing."""
+    rows = yield Ask("task_hold", {"ids": [task_id]})
+    if not rows:
+        raise LeaseLost(task_id, token)
+    row = rows[0]
+    task = task_of(row)
+    if task.state is not State.RUNNING or task.token != token:
+        raise LeaseLost(task_id, token)
+    if task.lease_until is None or row["now"] >= task.lease_until:
+        raise LeaseLost(task_id, token, "lease_expired")
+    graph = (yield from shelf.fetch([row["flow_id"]]))[row["flow_id"]]
+    version = graph.stages[row["stage"]].version
+    artifacts = [
+        {
+            "job_id": row["job_id"],
+            "task_id": task_id,
+            "token": token,
+            "name": item.name,
+            "stage_version": version,
+            "key": item.key,
+            "size": item.size,
+            "sha": item.sha256,
+            "value": None if item.key is not None else json.dumps(item.value),
+            "facts": json.dumps(item.facts) if item.facts else None,
+        }
+        for item in items
+    ]
+    yield Write("keep", {"artifacts": artifacts, "tasks": [{"id": task_id}]})
+
+
+def log(lines: Sequence[Line]) -> Steps[None]:
+    """Log lines and steps of attempts; those of a token that is no longer current are dropped."""
+    rows = [
+        {
+            "task_id": line.task_id,
+            "token": line.token,
+            "kind": line.kind,
+            "level": line.level,
+            "message": line.message[:ERROR_CHARS],
+            "data": None if line.data is None else json.dumps(line.data, default=str),
+        }
+        for line in lines
+    ]
+    yield Write("log_add", {"lines": rows}, whole=True)

@@ -1,0 +1,85 @@
+"""Give work back when its worker has gone quiet.
+
+The database decides who holds a lease. One pass runs every two seconds for the whole fleet: `pulse`
+says whose turn it is, but nothing breaks if two run at once, since each expiry is decided again
+under the row lock. If nobody has swept for half a lease (the database, the server or the laptop was
+away), the pass expires nothing and gives every running lease a fresh term: an outage puts
+nobody in quarantine. Workers of this very machine whose process is gone need no waiting at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from telecine.facts import Expired, Fact, Instant, Millis, Overdue, TaskId, Word
+from telecine.store import Ask, Steps
+from telecine.world import Machine
+
+BATCH = 200
+OFFLINE: Millis = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """It is ours to sweep. `grace` when so much time was missed that every lease got a fresh term."""
+
+    now: Instant
+    silent: Millis
+    grace: bool
+
+
+def take_turn(period: Millis, lease: Millis) -> Steps[Turn | None]:
+    rows = yield Ask("pulse_take", {"period": period})
+    if not rows:
+        return None
+    silent = rows[0]["silent"]
+    grace = silent > lease // 2
+    if grace:
+        yield Ask("grace", {"ttl": lease, "silent": min(silent, lease)})
+    return Turn(rows[0]["now"], silent, grace)
+
+
+def overdue() -> Steps[list[Word]]:
+    """Words about leases and limits that seem to have run out, for `settle` to decide."""
+    rows = yield Ask("overdue", {"wanted": BATCH})
+    words: list[Word] = []
+    for row in rows:
+        fact: Fact = Expired() if row["expired"] else Overdue(row["code"])
+        words.append(Word(TaskId(row["id"]), row["token"], fact))
+    return words
+
+
+def gone_here(machine: Machine, process_start: Callable[[int], int | None]) -> Steps[list[int]]:
+    """Workers of this machine whose process no longer exists."""
+    rows = yield Ask("worker_here", {"boot_id": machine.boot_id, "pid_space": machine.pid_space})
+    return [row["id"] for row in rows if process_start(row["pid"]) != row["pid_started"]]
+
+
+def leases_of(workers: Sequence[int], fact: Fact) -> Steps[list[Word]]:
+    rows = yield Ask("running_of", {"workers": list(workers)})
+    return [Word(TaskId(row["id"]), row["token"], fact) for row in rows]
+
+
+def end_workers(workers: Sequence[int]) -> Steps[None]:
+    yield Ask("worker_end", {"ids": list(workers)})
+
+
+def end_silent(after: Millis) -> Steps[int]:
+    rows = yield Ask("worker_silent", {"after": after})
+    return len(rows)
+
+
+def after_ended() -> Steps[dict[int, list[tuple[int, str]]]]:
+    """Jobs that wait for one which has ended, and how it ended."""
+    rows = yield Ask("after_ended", {"wanted": BATCH})
+    found: dict[int, list[tuple[int, str]]] = {}
+    for row in rows:
+        found.setdefault(row["job_id"], []).append((row["after_id"], row["outcome"]))
+    return found
+
+
+def halting() -> Steps[list[int]]:
+    """Jobs that wind down but still have tasks waiting: a claim held them when the job was stopped."""
+    rows = yield Ask("halting", {"wanted": BATCH})
+    return [row["id"] for row in rows]

@@ -1,0 +1,174 @@
+"""Hear words about leases: lock, decide, write. Every change of a running task goes through here.
+
+One batch is one transaction of four statements, whatever its size:
+
+    1  lock the tasks, then their jobs, each in id order, and read both      (task_hold)
+    2  read the stages of those jobs, now that nobody else can move them     (stages_of)
+       — decide each word, and what follows from it, in Python, purely —
+    3  write tasks, attempts, stages, jobs and events                        (settle)
+    4  open what became ready, if anything did                               (open_stages, task_add)
+
+The locked read is the guard: between it and the write nobody can change what the decision looked at,
+so there is no second set of conditions in SQL that could drift from the rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from telecine.engine.consequences import Ripple, ripple
+from telecine.engine.ledger import Move
+from telecine.engine.shelf import Shelf
+from telecine.facts import Answer, Done, Expired, Fact, Failed, Overdue, State, Task, Word
+from telecine.graph import Graph
+from telecine.lifecycle import After, decide
+from telecine.retry import Dice
+from telecine.store import Ask, Row, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Answers in the order of the words, lanes that got work, jobs that ended."""
+
+    answers: tuple[Answer, ...]
+    lanes: frozenset[str] = frozenset()
+    ended: tuple[int, ...] = ()
+
+
+def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
+    """Apply `words`; a refused one changes nothing, a repeated one gets its first answer."""
+    rows = yield Ask("task_hold", {"ids": sorted({word.task_id for word in words})})
+    graphs = yield from shelf.fetch(row["flow_id"] for row in rows)
+    hearing = Hearing({row["id"]: row for row in rows}, graphs, dice)
+    for place, word in enumerate(words):
+        hearing.hear(place, word)
+    if hearing.unheard:
+        yield from _answer_repeats(words, hearing.unheard, hearing.answers)
+    done = (yield from ripple(hearing.moves, graphs)) if hearing.moves else Ripple()
+    return Settled(tuple(hearing.answers[place] for place in range(len(words))), done.lanes, done.ended)
+
+
+class Hearing:
+    """Decides a batch of words one by one; a task that was moved once is not moved again."""
+
+    def __init__(self, held: Mapping[int, Row], graphs: Mapping[int, Graph], dice: Dice) -> None:
+        self.answers: dict[int, Answer] = {}
+        self.moves: list[Move] = []
+        self.unheard: list[int] = []
+        self._held, self._graphs, self._dice = held, graphs, dice
+        self._moved: dict[int, tuple[int, Move]] = {}
+
+    def hear(self, place: int, word: Word) -> None:
+        if word.task_id in self._moved:
+            first, move = self._moved[word.task_id]
+            same = move.row["token"] == word.token and move.digest == digest_of(word.fact)
+            self.answers[place] = self.answers[first] if same else _refused(word, "lease_lost")
+            return
+        row = self._held.get(word.task_id)
+        verdict = "lease_lost" if row is None else _decide(word, row, self._graphs[row["flow_id"]], self._dice)
+        if isinstance(verdict, str):
+            self.answers[place] = _refused(word, verdict)
+            self.unheard.append(place)
+            return
+        self.moves.append(verdict)
+        self._moved[word.task_id] = (place, verdict)
+        after = verdict.after
+        self.answers[place] = Answer(word.task_id, word.token, True, after.outcome, after.state, after.ready_at)
+
+
+def _refused(word: Word, code: str) -> Answer:
+    return Answer(word.task_id, word.token, False, code)
+
+
+def _decide(word: Word, row: Row, graph: Graph, dice: Dice) -> Move | str:
+    fact = _checked(word.fact, row["stage"], graph)
+    policy = graph.stages[row["stage"]].policy
+    verdict = decide(task_of(row), fact, word.token, policy=policy, now=row["now"], dice=dice)
+    if isinstance(verdict, After):
+        return Move(row, fact, verdict, digest_of(word.fact))
+    return verdict.code
+
+
+def task_of(row: Row) -> Task:
+    return Task(
+        id=row["id"],
+        state=State(row["state"]),
+        token=row["token"],
+        tries=row["tries"],
+        losses=row["losses"],
+        releases=row["releases"],
+        max_attempts=row["max_attempts"],
+        lease_until=row["lease_until"],
+        stops_at=row["stops_at"],
+        cancel_asked=bool(row["cancel_asked"]),
+        failing=bool(row["failing"]),
+    )
+
+
+def _checked(fact: Fact, number: int, graph: Graph) -> Fact:
+    """A result that names stages which cannot follow is a bug of the handler: it fails, for good."""
+    if not isinstance(fact, Done) or not (fact.plan or fact.skip):
+        return fact
+    for name in (*(fact.plan or ()), *fact.skip):
+        target = graph.numbers.get(name)
+        if target is None or not _downstream(graph, number, target):
+            return _bad_plan(f"stage {name!r} does not come after {graph.stages[number].name!r}")
+        if name in (fact.plan or ()) and not graph.stages[target].fan_out:
+            return _bad_plan(f"stage {name!r} does not fan out: declare it with fan_out=True")
+    return fact
+
+
+def _bad_plan(why: str) -> Failed:
+    return Failed(f"the handler's plan cannot be followed: {why}", code="bad_plan", permanent=True)
+
+
+def _downstream(graph: Graph, start: int, target: int) -> bool:
+    seen, frontier = {start}, [start]
+    while frontier:
+        for follower in graph.followers[frontier.pop()]:
+            if follower not in seen:
+                seen.add(follower)
+                frontier.append(follower)
+    return target in seen and target != start
+
+
+_PLAIN_DONE = Done()
+
+
+def digest_of(fact: Fact) -> str:
+    """Tells a repeated word from another one under the same token."""
+    match fact:
+        case Done() if fact == _PLAIN_DONE:
+            return "done"
+        case Done():
+            plan = {k: [_plain(p) for p in v] for k, v in (fact.plan or {}).items()}
+            body: object = [fact.result, fact.facts, fact.publish, plan, fact.skip, fact.stop]
+        case Failed():
+            body = [fact.message, fact.code, fact.permanent]
+        case Expired() | Overdue():
+            return ""
+        case _:
+            return "released"
+    return hashlib.blake2b(json.dumps(body, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+
+
+def _plain(piece: object) -> object:
+    return [getattr(piece, name) for name in ("input", "optional", "labels")] if hasattr(piece, "labels") else piece
+
+
+def _answer_repeats(words: Sequence[Word], places: Sequence[int], answers: dict[int, Answer]) -> Steps[None]:
+    """A stored outcome for this (task, token) with the same digest is the answer, also after expiry."""
+    asked = [words[place] for place in places]
+    rows = yield Ask("attempt_get", {"ids": [w.task_id for w in asked], "tokens": [w.token for w in asked]})
+    stored: Mapping[tuple[int, int], Row] = {(row["task_id"], row["token"]): row for row in rows}
+    for place in places:
+        word = words[place]
+        row = stored.get((word.task_id, word.token))
+        if row is not None and row["digest"] and row["digest"] == digest_of(word.fact):
+            state = State(row["state"])
+            answers[place] = Answer(
+                word.task_id, word.token, True, row["outcome"], state, row["ready_at"], repeated=True
+            )

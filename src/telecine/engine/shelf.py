@@ -1,0 +1,29 @@
+"""Graphs by flow id. A graph row never changes, so what was read once is true for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from telecine.errors import NotFound
+from telecine.graph import Graph, from_json
+from telecine.store import Ask, Steps
+
+
+class Shelf:
+    def __init__(self) -> None:
+        self._graphs: dict[int, Graph] = {}
+
+    def put(self, flow_id: int, graph: Graph) -> None:
+        self._graphs[flow_id] = graph
+
+    def fetch(self, flow_ids: Iterable[int]) -> Steps[dict[int, Graph]]:
+        """The graphs with these ids; reads those that are not on the shelf yet."""
+        found: dict[int, Graph] = {}
+        for flow_id in set(flow_ids):
+            if flow_id not in self._graphs:
+                rows = yield Ask("flow_get", {"id": flow_id})
+                if not rows:
+                    raise NotFound(f"flow row {flow_id} is missing; run `telecine doctor`")
+                self._graphs[flow_id] = from_json(rows[0]["graph"])
+            found[flow_id] = self._graphs[flow_id]
+        return found

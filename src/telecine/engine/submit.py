@@ -1,0 +1,245 @@
+"""New jobs: one or thousands in one transaction, found again by key, waiting for others if asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from telecine.engine.opening import boost
+from telecine.errors import BadSpec, KeyReused, NotFound
+from telecine.facts import PRIORITIES, Instant, JobId, Json, State
+from telecine.graph import Graph, StageRow, advance, job_phase
+from telecine.store import Ask, Reserve, Steps, Write
+
+MOST_SPEC_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What somebody wants done. `key` makes a repeat harmless; `dedupe_key` joins an unfinished twin."""
+
+    flow: str
+    spec: Json = None
+    owner: str = ""
+    subject: tuple[str, str] | None = None
+    priority: int | str = "normal"
+    run_at: Instant | None = None
+    after: tuple[int, ...] = ()
+    skip: tuple[str, ...] = ()
+    key: str | None = None
+    dedupe_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`created` is false when an earlier job answered: same key, or a twin that has not finished."""
+
+    job_id: JobId
+    created: bool
+    lanes: frozenset[str] = frozenset()
+
+
+def priority_of(value: int | str) -> int:
+    """A number from 0 (background) to 10 (critical), or one of the five names."""
+    if isinstance(value, str):
+        if value.isdigit():
+            value = int(value)
+        elif value in PRIORITIES:
+            return PRIORITIES[value]
+        else:
+            raise BadSpec(f"priority {value!r} is unknown; use 0 to 10 or {', '.join(PRIORITIES)}")
+    if isinstance(value, bool) or not 0 <= value <= 10:  # the scale of the contract
+        raise BadSpec(f"priority {value} is out of range; use 0 (background) to 10 (critical)")
+    return value
+
+
+def submit(wanted: Sequence[tuple[Submission, int, Graph]]) -> Steps[list[Submitted]]:
+    """Create the jobs; each comes with the id of its flow row and that row's graph."""
+    for one, _, graph in wanted:
+        _check(one, graph)
+    answers: dict[int, Submitted] = {}
+    if any(one.dedupe_key for one, _, _ in wanted):
+        yield from _find_twins(wanted, answers)
+    after = sorted({a for one, _, _ in wanted for a in one.after})
+    outcomes = (yield from _known(after)) if after else {}
+    fresh = [place for place in range(len(wanted)) if place not in answers]
+    ids: list[int] = (yield Reserve("job", len(fresh))) if fresh else []
+    numbered = dict(zip(fresh, ids, strict=True))
+    yield from _take_keys(wanted, numbered, answers)
+    batch = Batch()
+    for place, job_id in numbered.items():
+        if place not in answers:
+            one, flow_id, graph = wanted[place]
+            batch.add(job_id, one, flow_id, graph, [a for a in one.after if outcomes[a] != "completed"])
+            answers[place] = Submitted(JobId(job_id), True, frozenset())
+    if batch.jobs:
+        task_ids = yield Reserve("task", len(batch.tasks))
+        for task, task_id in zip(batch.tasks, task_ids, strict=True):
+            task["id"] = task_id
+        plain = not any(one.key or one.dedupe_key or one.after for one, _, _ in wanted)
+        yield Write("submit", batch.groups(), whole=plain)
+    lanes = frozenset(batch.lanes)
+    return [Submitted(answers[place].job_id, answers[place].created, lanes) for place in range(len(wanted))]
+
+
+def _check(one: Submission, graph: Graph) -> None:
+    priority_of(one.priority)
+    for name in one.skip:
+        if name not in graph.numbers:
+            raise BadSpec(f"flow {graph.flow!r} has no stage {name!r} to skip; it has {', '.join(graph.numbers)}")
+    for label, value in (("key", one.key), ("dedupe_key", one.dedupe_key), ("owner", one.owner)):
+        if value is not None and len(value) > 255:
+            raise BadSpec(f"{label} is longer than 255 characters")
+
+
+def _find_twins(wanted: Sequence[tuple[Submission, int, Graph]], answers: dict[int, Submitted]) -> Steps[None]:
+    """An unfinished job with the same dedupe key is the answer; twins within one call share the first."""
+    by_owner: dict[str, dict[str, int]] = {}
+    for one, _, _ in wanted:
+        if one.dedupe_key:
+            by_owner.setdefault(one.owner, {})[one.dedupe_key] = 0
+    for owner, keys in by_owner.items():
+        for row in (yield Ask("dedupe_find", {"owner": owner, "keys": list(keys)})):
+            keys[row["dedupe_key"]] = row["id"]
+    seen: set[tuple[str, str]] = set()
+    for place, (one, _, _) in enumerate(wanted):
+        if one.dedupe_key and by_owner[one.owner][one.dedupe_key]:
+            answers[place] = Submitted(JobId(by_owner[one.owner][one.dedupe_key]), False)
+        elif one.dedupe_key and (one.owner, one.dedupe_key) in seen:
+            raise BadSpec(f"dedupe_key {one.dedupe_key!r} occurs twice in one call")
+        elif one.dedupe_key:
+            seen.add((one.owner, one.dedupe_key))
+
+
+def _known(ids: list[int]) -> Steps[dict[int, str | None]]:
+    rows = yield Ask("after_known", {"ids": ids})
+    found = {row["id"]: row["outcome"] for row in rows}
+    if missing := [id_ for id_ in ids if id_ not in found]:
+        raise NotFound(f"cannot wait for job {missing[0]}: there is no such job")
+    return found
+
+
+def _take_keys(
+    wanted: Sequence[tuple[Submission, int, Graph]], numbered: dict[int, int], answers: dict[int, Submitted]
+) -> Steps[None]:
+    """Whoever inserts the idempotency key creates the job; all others get that job."""
+    for place, job_id in numbered.items():
+        one = wanted[place][0]
+        if one.key is None:
+            continue
+        digest = digest_of(one)
+        who = {"owner": one.owner, "key": one.key}
+        if (yield Ask("key_put", {**who, "digest": digest, "job_id": job_id})):
+            continue
+        [row] = yield Ask("key_get", who)
+        if row["digest"] != digest:
+            raise KeyReused(
+                f"idempotency key {one.key!r} was used for job {row['job_id']} with another body; use a new key"
+            )
+        answers[place] = Submitted(JobId(row["job_id"]), False)
+
+
+def digest_of(one: Submission) -> str:
+    body = [
+        one.flow,
+        one.spec,
+        one.subject,
+        priority_of(one.priority),
+        one.run_at,
+        one.after,
+        one.skip,
+        one.dedupe_key,
+    ]
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+class Batch:
+    """Rows for the `submit` statement."""
+
+    def __init__(self) -> None:
+        self.jobs: list[dict[str, Any]] = []
+        self.after: list[dict[str, Any]] = []
+        self.stages: list[dict[str, Any]] = []
+        self.tasks: list[dict[str, Any]] = []
+        self.lanes: set[str] = set()
+
+    def groups(self) -> dict[str, list[dict[str, Any]]]:
+        events = [{"job_id": job["id"]} for job in self.jobs]
+        return {
+            "jobs": self.jobs,
+            "after": self.after,
+            "stages": self.stages,
+            "tasks": self.tasks,
+            "events": events,
+        }
+
+    def add(self, job_id: int, one: Submission, flow_id: int, graph: Graph, waiting: list[int]) -> None:
+        rows = first_stages(graph, frozenset(graph.numbers[name] for name in one.skip), bool(waiting))
+        priority = priority_of(one.priority)
+        kind, subject_id = one.subject or (None, None)
+        spec = json.dumps({} if one.spec is None else one.spec)
+        if len(spec) > MOST_SPEC_BYTES:
+            raise BadSpec(f"the spec has {len(spec):,} characters; at most {MOST_SPEC_BYTES:,} are taken")
+        self.jobs.append(
+            {
+                "id": job_id,
+                "flow_id": flow_id,
+                "flow": graph.flow,
+                "owner": one.owner,
+                "subject_kind": kind,
+                "subject_id": subject_id,
+                "phase": job_phase(graph, rows).value,
+                "priority": priority,
+                "spec": spec,
+                "dedupe_key": one.dedupe_key,
+                "run_at": one.run_at,
+                "waits": len(waiting),
+            }
+        )
+        self.after.extend({"job_id": job_id, "after_id": other} for other in waiting)
+        for number, row in rows.items():
+            self._stage(job_id, one, graph, number, row)
+
+    def _stage(self, job_id: int, one: Submission, graph: Graph, number: int, row: StageRow) -> None:
+        stage = graph.stages[number]
+        total = row.total
+        place = {"job_id": job_id, "number": number}
+        self.stages.append({**place, "name": stage.name, "state": row.state.value, "waits": row.waits, "total": total})
+        if not total:
+            return
+        lane = graph.lane(number)
+        if row.state is State.READY:
+            self.lanes.add(lane)
+        self.tasks.append(
+            {
+                "id": 0,
+                "job_id": job_id,
+                "stage": number,
+                "lane": lane,
+                "state": row.state.value,
+                "run_at": one.run_at,
+                "boost": boost(priority_of(one.priority), stage.priority_offset),
+                "max_attempts": stage.policy.max_attempts,
+                "stall_ms": stage.policy.stall,
+                "limit_ms": stage.policy.limit,
+            }
+        )
+
+
+def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> dict[int, StageRow]:
+    """The stage rows of a new job: what needs nothing is ready, unless the job waits for others."""
+    new = {
+        number: StageRow(number, State.NEW, len(stage.needs), total, total)
+        for number, stage in enumerate(graph.stages)
+        for total in [0 if stage.fan_out or number in skip else 1]
+    }
+    begun = advance(graph, new, halted=False, cancelled=False, skip=skip)
+    if begun.status.is_final:
+        raise BadSpec(f"nothing would be left to do: every stage of flow {graph.flow!r} is skipped")
+    rows = {**new, **{row.number: row for row in begun.stages}}
+    if waiting:
+        return {n: replace(row, state=State.NEW) if row.state is State.READY else row for n, row in rows.items()}
+    return rows

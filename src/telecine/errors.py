@@ -1,0 +1,118 @@
+"""Every error that we raise on purpose. The message is what the reader needs in order to act.
+
+TelecineError
+  NotFound               no such job, task, worker or lock
+  Refused                the request makes no sense as it is
+    BadFlow              a flow that cannot be registered (cycle, falling phase, …)
+    BadSpec              a submit, an edit or an option with a wrong value
+    UnknownSetting       a setting that does not exist; names the nearest
+  Conflict               the request is fine but the world says no
+    KeyReused            an idempotency key came back with another body
+    DedupeTaken          another unfinished job holds the dedupe key
+    VersionMismatch      somebody edited the job in between
+    WrongState           e.g. retry of a job that has not failed
+    LockHeld             somebody else holds the named lock
+  LeaseLost              the token is not current, or the lease has run out
+  LockLost               the named lock ran out or was taken over
+  WorkerGone             the worker is unknown or revoked: register again
+  StoreError
+    Unreachable          the database did not answer; nothing is known about the last request
+    SchemaTooNew         the database was migrated by a newer release
+    SchemaMissing        the database was never migrated
+  HandlerStopped         raised inside a handler whose lease is gone or whose job was cancelled
+"""
+
+from __future__ import annotations
+
+
+class TelecineError(Exception):
+    """Root of the tree above."""
+
+    code = "error"
+
+
+class NotFound(TelecineError):
+    code = "not_found"
+
+
+class Refused(TelecineError):
+    code = "refused"
+
+
+class BadFlow(Refused):
+    code = "bad_flow"
+
+
+class BadSpec(Refused):
+    code = "bad_spec"
+
+
+class UnknownSetting(Refused):
+    code = "unknown_setting"
+
+
+class Conflict(TelecineError):
+    code = "conflict"
+
+
+class KeyReused(Conflict):
+    code = "key_reused"
+
+
+class DedupeTaken(Conflict):
+    code = "dedupe_taken"
+
+    def __init__(self, key: str, job_id: int) -> None:
+        super().__init__(f"dedupe key {key!r} is held by job {job_id}, which has not finished")
+        self.key = key
+        self.job_id = job_id
+
+
+class VersionMismatch(Conflict):
+    code = "version_mismatch"
+
+
+class WrongState(Conflict):
+    code = "wrong_state"
+
+
+class LockHeld(Conflict):
+    code = "lock_held"
+
+
+class LeaseLost(TelecineError):
+    code = "lease_lost"
+
+    def __init__(self, task_id: int, token: int, code: str = "lease_lost") -> None:
+        super().__init__(f"task {task_id}: token {token} is refused ({code}); stop working on it")
+        self.task_id = task_id
+        self.token = token
+        self.code = code
+
+
+class LockLost(TelecineError):
+    code = "lock_lost"
+
+
+class WorkerGone(TelecineError):
+    code = "worker_gone"
+
+
+class StoreError(TelecineError):
+    code = "store_error"
+
+
+class Unreachable(StoreError):
+    code = "unreachable"
+
+
+class SchemaTooNew(StoreError):
+    code = "schema_too_new"
+
+
+class SchemaMissing(StoreError):
+    code = "schema_missing"
+
+
+class HandlerStopped(TelecineError):
+    code = "handler_stopped"

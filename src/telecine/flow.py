@@ -1,0 +1,170 @@
+"""How a user declares work: a flow is stages, a stage is a handler with needs and a policy.
+
+flow = Flow("greet")
+
+@flow.stage(phase="planning")
+def plan(bench):
+    return Done(plan={"shout": ["Ada", "Grace"]})
+
+@flow.stage(needs=["plan"], fan_out=True)
+def shout(bench):
+    return Done(result=bench.input.upper())
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from telecine.errors import BadFlow
+from telecine.facts import MINUTE, PHASES, SECOND, Brief, Done, Failed, Json, Kept, Outcome, Policy, Status
+from telecine.graph import Graph, StageSpec, build
+
+Run = Literal["process", "thread", "inline"]
+
+
+class Bench(Protocol):
+    """What a handler sees: its input, a scratch folder, and a way to speak while it works.
+
+    `checkpoint` and `keep` are fenced: they raise `HandlerStopped` once the lease is gone. Async
+    handlers await them; in a sync handler they have happened when they return.
+    """
+
+    job_id: int
+    flow: str
+    stage: str
+    position: int
+    attempt: int
+    max_attempts: int
+    spec: Json
+    input: Json
+    subject: tuple[str, str] | None
+    brief: Brief
+    scratch: Path
+
+    def progress(self, done: float, of: float = 1.0, note: str | None = None) -> None:
+        """Say how far the work is; it travels with the next beat and feeds the stall watch."""
+
+    def log(self, message: str, level: str = "info", **data: Json) -> None: ...
+
+    def step(self, command: str, *, exit_code: int | None = None, tail: str = "", **data: Json) -> None:
+        """Record one external command of this attempt: what was run and how it ended."""
+
+    def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
+        """Record `value` under `name` for this and any later attempt."""
+
+    def saved(self, name: str, default: Json = None) -> Json:
+        """What `checkpoint` recorded under `name`, by this or an earlier attempt."""
+
+    def keep(self, name: str, path: Path, **facts: Json) -> Awaitable[Kept]:
+        """Store the file as an artifact: whole, hashed, immutable, adopted by later attempts."""
+
+    @property
+    def stopping(self) -> bool:
+        """True once the job was cancelled or the lease is gone: return soon."""
+
+
+Handler = Callable[[Any], Outcome | Awaitable[Outcome | None] | None]
+H = TypeVar("H", bound=Handler)
+
+
+class Flow:
+    """A named graph of stages and the handlers that do their work."""
+
+    def __init__(self, name: str, *, version: int = 1) -> None:
+        self.name = name
+        self.version = version
+        self.handlers: dict[str, Handler] = {}
+        self.runs: dict[str, Run] = {}
+        self._stages: list[StageSpec] = []
+        self._graph: Graph | None = None
+
+    def stage(  # the options of a stage, each a keyword with a default
+        self,
+        name: str | None = None,
+        *,
+        needs: Iterable[str] = (),
+        phase: str = "processing",
+        version: int = 1,
+        title: str = "",
+        labels: Iterable[str] = (),
+        cost: float = 1.0,
+        priority_offset: int = 0,
+        optional: bool = False,
+        fan_out: bool = False,
+        weight: float = 1.0,
+        attempts: int = 3,
+        backoff: float = 10.0,
+        backoff_cap: float = MINUTE * 5 / SECOND,
+        jitter: float = 0.2,
+        permanent: Iterable[str] = (),
+        stall: float | None = None,
+        limit: float | None = None,
+        run: Run = "process",
+    ) -> Callable[[H], H]:
+        """Declare a stage; times are in seconds. `run` says where the handler lives.
+
+        `process` (default): a child process of its own, which can be killed. `thread` and `inline`
+        (async only) run inside the worker: quicker to start, for trusted code that yields.
+        """
+        if phase not in PHASES:
+            raise BadFlow(f"phase {phase!r} is unknown; phases are {', '.join(PHASES)}")
+        policy = Policy(
+            max_attempts=attempts,
+            base=round(backoff * SECOND),
+            cap=round(backoff_cap * SECOND),
+            jitter=jitter,
+            permanent=tuple(permanent),
+            stall=None if stall is None else round(stall * SECOND),
+            limit=None if limit is None else round(limit * SECOND),
+        )
+
+        def declare(handler: H) -> H:
+            called = name or str(getattr(handler, "__name__", "stage"))
+            if run == "inline" and not inspect.iscoroutinefunction(handler):
+                raise BadFlow(f"stage {called!r} runs inline, so its handler must be async")
+            spec = StageSpec(
+                name=called,
+                needs=tuple(needs),
+                phase=Status(phase),
+                version=version,
+                title=title or called.replace("_", " ").capitalize(),
+                labels=tuple(labels),
+                cost=round(cost * SECOND),
+                priority_offset=priority_offset,
+                optional=optional,
+                fan_out=fan_out,
+                weight=weight,
+                policy=policy,
+            )
+            self._stages.append(spec)
+            self.handlers[called] = handler
+            self.runs[called] = run
+            self._graph = None
+            return handler
+
+        return declare
+
+    @property
+    def graph(self) -> Graph:
+        """The checked graph; raises `BadFlow` with one sentence if it cannot work."""
+        if self._graph is None:
+            self._graph = build(self.name, self.version, self._stages)
+        return self._graph
+
+
+def outcome_of(returned: object) -> Outcome:
+    """Turn what a handler returned into an outcome; nothing at all means done."""
+    match returned:
+        case None:
+            return Done()
+        case Done() | Failed():
+            return returned
+        case _:
+            return Failed(
+                f"the handler returned {type(returned).__name__}; return Done(...) or Failed(...)",
+                code="bad_return",
+                permanent=True,
+            )

@@ -1,0 +1,93 @@
+"""A few PostgreSQL connections, kept open and replaced when they break.
+
+asyncpg's own pool resets a connection at every release, a round trip that we do not need: nothing of
+ours leaves session state behind, so a transaction pooler between us and the server is fine too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from telecine.errors import Unreachable
+
+SETTINGS = {
+    "lock_timeout": "2000",
+    "idle_in_transaction_session_timeout": "5000",
+    "application_name": "telecine",
+}
+CONNECT_SECONDS = 10.0
+COMMAND_SECONDS = 60.0
+
+Connection = asyncpg.Connection
+
+
+class Connections:
+    """At most `size` connections; a borrower who finds none waits."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self._url = url
+        self._idle: list[Connection] = []
+        self._free = asyncio.Semaphore(size)
+        self._pooled = False
+
+    @property
+    def pooled(self) -> bool:
+        """True behind a transaction pooler, which refuses session settings and named statements."""
+        return self._pooled
+
+    async def connect(self) -> Connection:
+        try:
+            return await self._open(session=not self._pooled)
+        except asyncpg.PostgresError as error:
+            if self._pooled or "startup parameter" not in str(error):
+                raise Unreachable(f"PostgreSQL refused the connection: {error}") from error
+            self._pooled = True
+            return await self._open(session=False)
+        except (OSError, TimeoutError, asyncpg.InterfaceError) as error:
+            raise Unreachable(f"PostgreSQL cannot be reached: {error!r}") from error
+
+    async def _open(self, *, session: bool) -> Connection:
+        return await asyncpg.connect(
+            self._url,
+            timeout=CONNECT_SECONDS,
+            command_timeout=COMMAND_SECONDS,
+            server_settings=SETTINGS if session else None,
+            statement_cache_size=256 if session else 0,
+        )
+
+    @asynccontextmanager
+    async def borrow(self) -> AsyncIterator[Connection]:
+        async with self._free:
+            connection = await self._take()
+            whole = False
+            try:
+                yield connection
+                whole = True
+            except Exception:
+                whole = not connection.is_closed() and not connection.is_in_transaction()
+                raise
+            finally:
+                if whole:
+                    self._idle.append(connection)
+                else:
+                    # What it was doing is unknown: a closed connection can leave nothing half open.
+                    connection.terminate()
+
+    async def _take(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return await self.connect()
+
+    async def close(self) -> None:
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            try:
+                await connection.close(timeout=2)
+            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                connection.terminate()

@@ -1,0 +1,171 @@
+"""PostgreSQL: READ COMMITTED, short transactions, row locks in a fixed order.
+
+Deadlocks (40P01), serialisation failures (40001) and lock time-outs (55P03) run the whole transaction
+again, at most five times, jittered. A broken connection is `Unreachable`: the caller does not know
+whether its transaction was committed, and may repeat it, since every word is repeatable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import asyncpg
+
+from telecine.errors import StoreError, TelecineError, Unreachable
+from telecine.retry import Dice
+from telecine.store import Ask, Reserve, Rows, Step, Steps, T, Write
+from telecine.store.connections import SETTINGS, Connection, Connections
+from telecine.store.statements import NOW, Statement, load
+
+TURNS = 5
+AGAIN = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.LockNotAvailableError,
+    # Two submits with one key or dedupe key: the second look finds the first.
+    asyncpg.UniqueViolationError,
+)
+LOST = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+_LOCALS = "; ".join(f"set local {name} = {value}" for name, value in SETTINGS.items() if name != "application_name")
+MOST_AHEAD = 256
+
+
+class Postgres:
+    """A `Store` on a PostgreSQL server."""
+
+    def __init__(self, url: str, *, dice: Dice, size: int = 4) -> None:
+        self.now: int | None = None
+        self.url = url
+        self.connections = Connections(url, size)
+        self._dice = dice
+        self._statements = load("postgres")
+        self._ids: dict[str, list[int]] = {"job": [], "task": []}
+        self._ahead = {"job": 1, "task": 1}
+
+    async def run(self, make: Callable[[], Steps[T]]) -> T:
+        for turn in range(TURNS):
+            try:
+                return await self._once(make())
+            except AGAIN as error:
+                if turn == TURNS - 1:
+                    raise StoreError(f"the database refused {TURNS} times in a row: {error}") from error
+            except LOST as error:
+                raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
+            await asyncio.sleep(0.005 * 2**turn * (0.5 + self._dice.random()))
+        raise AssertionError("unreachable: the last turn returns or raises")
+
+    async def read(self, make: Callable[[], Steps[T]]) -> T:
+        try:
+            async with self.connections.borrow() as connection:
+                return await self.drive(connection, make())
+        except LOST as error:
+            raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
+
+    async def _once(self, steps: Steps[T]) -> T:
+        async with self.connections.borrow() as connection:
+            try:
+                step = await self._first(connection, steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            if not isinstance(step, Reserve) and step.whole:
+                rows = await self._do(connection, step)
+                return _ending(steps, rows)
+            await connection.execute(f"begin; {_LOCALS}" if self.connections.pooled else "begin")
+            try:
+                result = await self.drive(connection, steps, first=step)
+            except (TelecineError, *AGAIN):
+                await connection.execute("rollback")
+                raise
+            await connection.execute("commit")
+            return result
+
+    async def _first(self, connection: Connection, steps: Steps[T]) -> Step:
+        """Sequences are outside of transactions, so ids are fetched before one begins."""
+        step = next(steps)
+        while isinstance(step, Reserve):
+            step = steps.send(await self._reserve(connection, step))
+        return step
+
+    async def drive(self, connection: Connection, steps: Steps[T], first: Step | None = None) -> T:
+        """Run `steps` on a connection whose transaction is the caller's business."""
+        try:
+            step = next(steps) if first is None else first
+            while True:
+                step = steps.send(await self._do(connection, step))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    async def _do(self, connection: Connection, step: Step) -> Any:
+        match step:
+            case Reserve():
+                return await self._reserve(connection, step)
+            case Ask():
+                statement = self._statements[step.name]
+                return await connection.fetch(statement.text, *self._values(statement, step.params))
+            case Write():
+                statement = self._statements[step.name]
+                return await connection.fetch(statement.text, *self._values(statement, columns(step)))
+
+    def _values(self, statement: Statement, params: Any) -> list[Any]:
+        return [self.now if name == "now" else params.get(name, ()) for name in statement.params]
+
+    async def _reserve(self, connection: Connection, step: Reserve) -> list[int]:
+        """Ids from the sequence; who asks often gets some in advance, who asks once gets no gap."""
+        ids = self._ids[step.table]
+        if len(ids) < step.count:
+            ahead = self._ahead[step.table]
+            self._ahead[step.table] = min(MOST_AHEAD, ahead * 2)
+            fresh = f"select nextval('{step.table}_id') as id from generate_series(1, $1)"
+            ids.extend(row["id"] for row in await connection.fetch(fresh, max(step.count - len(ids), ahead)))
+        taken, self._ids[step.table] = ids[: step.count], ids[step.count :]
+        return taken
+
+    async def close(self) -> None:
+        await self.connections.close()
+
+    async def schema_version(self) -> int | None:
+        async with self.connections.borrow() as connection:
+            if await connection.fetchval("select to_regclass('schema_version')") is None:
+                return None
+            return await connection.fetchval("select max(version) from schema_version")  # type: ignore[no-any-return]
+
+    async def apply(self, version: int, sql: str) -> None:
+        """One migration and its version row in one transaction; of two at once the second finds it done."""
+        async with self.connections.borrow() as connection, connection.transaction():
+            await connection.execute("set local lock_timeout = 0")
+            await connection.execute("select pg_advisory_xact_lock(hashtext('telecine.migrate'))")
+            known = await connection.fetchval("select to_regclass('schema_version')")
+            if known and await connection.fetchval("select 1 from schema_version where version >= $1", version):
+                return
+            await connection.execute(sql)
+            mark = f"insert into schema_version select $1, {NOW['postgres'].replace(':now', 'null')}"
+            await connection.execute(mark, version)
+
+
+def columns(step: Write) -> dict[str, Sequence[Any]]:
+    """Rows by group -> one array per column, named `group_column`."""
+    return {
+        f"{group}_{column}": [row[column] for row in rows]
+        for group, rows in step.groups.items()
+        if rows
+        for column in rows[0]
+    }
+
+
+def _ending(steps: Steps[T], rows: Rows) -> T:
+    try:
+        steps.send(rows)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("a whole statement must be the last step of its transaction")

@@ -1,0 +1,155 @@
+-- name: submit
+-- Jobs with their stages, first tasks and events, thousands at once.
+with j as (
+    insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
+        waits, created_at)
+    select x.id, x.flow_id, x.flow, x.owner, x.subject_kind, x.subject_id, 'pending', x.phase, x.priority, x.spec::jsonb,
+        x.dedupe_key, x.run_at, x.waits, {now}
+    from unnest(:jobs_id::bigint[], :jobs_flow_id::bigint[], :jobs_flow::text[], :jobs_owner::text[],
+        :jobs_subject_kind::text[], :jobs_subject_id::text[], :jobs_phase::text[], :jobs_priority::smallint[],
+        :jobs_spec::text[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
+        as x (id, flow_id, flow, owner, subject_kind, subject_id, phase, priority, spec, dedupe_key, run_at, waits)
+), f as (
+    insert into job_after (job_id, after_id)
+    select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])
+), s as (
+    insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
+    select x.job_id, x.number, x.name, x.state, x.waits, x.total, x.total, case when x.state = 'skipped' then {now} end
+    from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_name::text[], :stages_state::text[],
+        :stages_waits::smallint[], :stages_total::integer[])
+        as x (job_id, number, name, state, waits, total)
+), t as (
+    -- A task that is ready at once is due now, or at the job's run_at: then it is parked until then.
+    insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
+    select x.id, x.job_id, x.stage, 0, x.lane, x.state, x.state = 'ready' and coalesce(x.run_at > {now}, false),
+        case when x.state = 'ready' then greatest(coalesce(x.run_at, 0), {now}) end,
+        case when x.state = 'ready' then greatest(coalesce(x.run_at, 0), {now}) - x.boost end,
+        x.max_attempts, x.stall_ms, x.limit_ms
+    from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_lane::text[],
+        :tasks_state::text[], :tasks_run_at::bigint[], :tasks_boost::bigint[], :tasks_max_attempts::integer[],
+        :tasks_stall_ms::bigint[], :tasks_limit_ms::bigint[])
+        as x (id, job_id, stage, lane, state, run_at, boost, max_attempts, stall_ms, limit_ms)
+)
+insert into event (at, kind, job_id)
+select {now}, 'job.created', x.id from unnest(:events_job_id::bigint[]) with ordinality as x (id, n) order by x.n
+
+-- name: job_hold
+-- Locks jobs in id order and returns them as they are now.
+select id, flow_id, flow, owner, subject_kind, subject_id, status, phase, outcome, priority, dedupe_key, run_at, waits,
+    cancel_asked, failing, stopped, version, generation, warnings, created_at, {now} as now
+from job where id = any (:ids::bigint[]) order by id for no key update
+
+-- name: stages_of
+-- A statement of its own, after the one that locked the jobs: in the same one it would still see the past.
+select job_id, number, state, waits, total, remaining, failed, cancelled from stage
+where job_id = any (:ids::bigint[]) order by job_id, number
+
+-- name: job_cancel
+update job set cancel_asked = true, error = :error::text::jsonb where id = :id
+
+-- name: job_edit
+update job set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
+
+-- name: task_rerank
+-- The rank keeps its ready time and moves only by what was edited.
+update task set rank = rank + :shift::bigint,
+    ready_at = case when :run_at::bigint is null then ready_at else :run_at end,
+    parked = case when :run_at::bigint is null then parked else :run_at > {now} end
+where job_id = :job_id and state = 'ready' and (:run_at::bigint is null or token = 0)
+
+-- name: job_reopen
+update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
+    cancel_asked = false, failing = false, stopped = false, warnings = 0, generation = generation + 1 where id = :id
+
+-- name: task_reopen
+update task set state = 'new', tries = 0, losses = 0, releases = 0, parked = false, ready_at = null, rank = null,
+    error = null, result = null, ended_at = null, progress = null, best = 0
+where job_id = :job_id and state in ('error', 'cancelled')
+
+-- name: stage_count
+select stage, count(*)::integer as total, count(*) filter (where state = 'new')::integer as remaining
+from task where job_id = :job_id group by stage
+
+-- name: stage_reset
+update stage set state = x.state, waits = x.waits, total = x.total, remaining = x.remaining, failed = 0, cancelled = 0,
+    ended_at = case when x.state in ('new', 'ready') then null else stage.ended_at end
+from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_waits::smallint[],
+    :stages_total::integer[], :stages_remaining::integer[]) as x (job_id, number, state, waits, total, remaining)
+where stage.job_id = x.job_id and stage.number = x.number
+
+-- name: dedupe_find
+select id, dedupe_key from job
+where owner = :owner and dedupe_key = any (:keys::text[]) and outcome is null
+
+-- name: key_put
+insert into idempotency (owner, key, digest, job_id, created_at)
+values (:owner, :key, :digest, :job_id, {now}) on conflict do nothing returning job_id
+
+-- name: key_get
+select digest, job_id from idempotency where owner = :owner and key = :key
+
+-- name: after_known
+select id, outcome from job where id = any (:ids::bigint[])
+union all
+select job_id, outcome from archive where job_id = any (:ids::bigint[])
+
+-- name: after_ended
+-- Jobs that wait for one that has ended. Found again by every sweep until it is resolved.
+select a.job_id, a.after_id, coalesce(j.outcome, r.outcome, 'gone') as outcome
+from job_after a left join job j on j.id = a.after_id left join archive r on r.job_id = a.after_id
+where j.id is null or j.outcome is not null
+order by a.job_id limit :wanted
+
+-- name: after_resolve
+with gone as (delete from job_after where job_id = :job_id and after_id = any (:after::bigint[]) returning 1)
+update job set waits = waits - (select count(*) from gone)::integer where id = :job_id returning waits
+
+-- name: halting
+select id from job where (cancel_asked or failing) and outcome is null
+  and exists (select 1 from task t where t.job_id = job.id and t.state in ('new', 'ready')) order by id limit :wanted
+
+-- name: flow_put
+insert into flow (name, version, digest, graph, paused, registered_at)
+select :name, :version, :digest, :graph::text::jsonb,
+    coalesce((select bool_or(paused) from flow where name = :name), false), {now}
+on conflict (name, digest) do update set version = excluded.version, registered_at = excluded.registered_at
+returning id
+
+-- name: flow_get
+select id, name, version, graph::text as graph, paused from flow where id = :id
+
+-- name: flow_list
+select distinct on (name) id, name, version, graph::text as graph, paused, registered_at from flow
+order by name, registered_at desc, id desc
+
+-- name: flow_pause
+update flow set paused = :paused where name = :name returning id
+
+-- name: subject_put
+insert into subject (kind, id, owner, facts, updated_at)
+select kind, id, owner, facts::jsonb, {now}
+from unnest(:subjects_kind::text[], :subjects_id::text[], :subjects_owner::text[], :subjects_facts::text[])
+    as x (kind, id, owner, facts)
+on conflict (kind, id) do update set facts = subject.facts || excluded.facts, updated_at = excluded.updated_at
+
+-- name: subject_get
+select kind, id, owner, facts::text as facts, current_version from subject where kind = :kind and id = :id
+
+-- name: publish
+-- The flip: a version with this job's artifacts becomes the subject's current one.
+with v as (
+    insert into subject_version (kind, subject_id, number, job_id, published_at)
+    select :kind, :id, coalesce(max(number), 0) + 1, :job_id, {now} from subject_version
+    where kind = :kind and subject_id = :id
+    returning id
+), a as (
+    update artifact set version_id = (select id from v) where job_id = :job_id and key is not null
+)
+update subject set current_version = (select id from v), updated_at = {now} where kind = :kind and id = :id
+returning current_version
+
+-- name: job_flow
+select flow_id from job where id = :id
+
+-- name: after_awaited
+select exists (select 1 from job_after where after_id = any (:ids::bigint[])) as found

@@ -1,0 +1,192 @@
+-- name: claim
+-- Walks each served lane in rank order, takes the best, and grants them unless their job is winding down.
+-- The worker's row is locked in share mode, so a drain that was acknowledged is obeyed. Tasks are locked first,
+-- then jobs, each in id order. A repeat of the request returns what the first one was granted.
+-- `held` returns the newest version of each job (a locking read does), so a cancel that commits while
+-- this statement waits is seen.
+with me as materialized (
+    select id from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null for share
+), again as materialized (
+    select t.id from task t where t.worker = :worker and t.state = 'running' and t.request = :request
+), served as materialized (
+    select l.lane from unnest(:lanes::text[], :flows::text[]) as l (lane, flow)
+    where exists (select 1 from me) and not exists (select 1 from again)
+      and not exists (select 1 from flow f where f.name = l.flow and f.paused)
+), candidate as materialized (
+    select c.id, c.job_id, c.rank from served cross join lateral (
+        select t.id, t.job_id, t.rank from task t
+        where t.lane = served.lane and t.state = 'ready' and not t.parked
+        order by t.rank, t.id
+        limit :wanted
+        for no key update skip locked
+    ) c
+), picked as materialized (
+    select id, job_id from candidate order by rank, id limit :wanted
+), held as materialized (
+    select id, status, cancel_asked, failing from job
+    where id = any (array(select job_id from picked)) order by id for no key update
+), granted as (
+    update task t
+    set state = 'running', token = t.token + 1, tries = t.tries + 1, worker = :worker, request = :request,
+        claimed_at = {now}, lease_until = {now} + :ttl::bigint,
+        stops_at = {now} + least(t.stall_ms, t.limit_ms), progress = null, note = null
+    from picked p join held h on h.id = p.job_id
+    where t.id = p.id and not h.cancel_asked and not h.failing
+    returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
+        t.limit_ms, t.rank
+), begun as (
+    update job j set status = j.phase, started_at = coalesce(j.started_at, {now})
+    from held h where j.id = h.id and h.status = 'pending' and j.id in (select job_id from granted)
+), said as (
+    insert into event (at, kind, job_id, task_id, stage, token, worker)
+    select {now}, 'task.started', job_id, id, stage, token, :worker from granted
+)
+select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, g.rank, false as halted
+from granted g join job j on j.id = g.job_id
+union all
+select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, t.rank, false
+from again join task t on t.id = again.id join job j on j.id = t.job_id
+union all
+select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true
+from picked p join held h on h.id = p.job_id where h.cancel_asked or h.failing
+order by rank, id
+
+-- name: glance
+-- Is there anything for these lanes? Reads only; wakes the writer for nothing otherwise.
+select exists (
+    select 1 from unnest(:lanes::text[]) as l (lane)
+    cross join lateral (
+        select 1 from task t where t.lane = l.lane and t.state = 'ready' and not t.parked limit 1
+    ) c
+) or exists (
+    select 1 from task t where t.state = 'ready' and t.parked and t.ready_at <= {now}
+) as found
+
+-- name: unpark
+-- What is due becomes claimable. Called by the sweep and by a claim that came up short.
+with due as materialized (
+    select id from task where state = 'ready' and parked and ready_at <= {now}
+    order by ready_at limit :wanted for no key update skip locked
+)
+update task t set parked = false from due where t.id = due.id returning t.id, t.lane
+
+-- name: task_hold
+-- Locks the tasks, then their jobs, each in id order, and returns both as they are now.
+with held as materialized (
+    select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
+        t.stops_at, t.worker, t.claimed_at, t.optional, t.kept, t.stall_ms, t.limit_ms
+    from task t where t.id = any (:ids::bigint[]) order by t.id for no key update
+), jobs as materialized (
+    select j.id, j.flow_id, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.cancel_asked, j.failing,
+        j.stopped, j.generation, j.warnings, j.run_at, j.created_at
+    from job j where j.id = any (array(select job_id from held)) order by j.id for no key update
+)
+select h.id, h.job_id, h.stage, h.position, h.state, h.token, h.tries, h.losses, h.releases, h.max_attempts, h.lease_until,
+    h.stops_at, h.worker, h.claimed_at, h.optional, h.kept, h.stall_ms, h.limit_ms,
+    j.flow_id, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.cancel_asked, j.failing, j.stopped,
+    j.generation, j.warnings, j.run_at, j.created_at, {now} as now
+from held h join jobs j on j.id = h.job_id
+
+-- name: settle
+-- Everything that one batch of words changes, in one statement. Called with the task and job rows locked.
+with t as (
+    update task set state = s.state, parked = s.parked, ready_at = coalesce(s.ready_at, task.ready_at), tries = s.tries,
+        losses = s.losses, releases = s.releases, result = s.result::jsonb, error = s.error::jsonb, ended_at = s.ended_at,
+        worker = null, lease_until = null, stops_at = null, request = null
+    from unnest(:tasks_id::bigint[], :tasks_state::text[], :tasks_parked::boolean[], :tasks_ready_at::bigint[],
+        :tasks_tries::integer[], :tasks_losses::integer[], :tasks_releases::integer[], :tasks_result::text[],
+        :tasks_error::text[], :tasks_ended_at::bigint[])
+        as s (id, state, parked, ready_at, tries, losses, releases, result, error, ended_at)
+    where task.id = s.id
+), a as (
+    insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
+        started_at, ended_at)
+    select x.task_id, x.token, x.job_id, x.generation, x.try, x.worker, x.outcome, x.digest, x.state, x.ready_at,
+        x.error::jsonb, x.silent_ms, x.started_at, x.ended_at
+    from unnest(:attempts_task_id::bigint[], :attempts_token::integer[], :attempts_job_id::bigint[],
+        :attempts_generation::integer[], :attempts_try::integer[], :attempts_worker::bigint[], :attempts_outcome::text[],
+        :attempts_digest::text[], :attempts_state::text[], :attempts_ready_at::bigint[], :attempts_error::text[],
+        :attempts_silent_ms::bigint[], :attempts_started_at::bigint[], :attempts_ended_at::bigint[])
+        as x (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
+            started_at, ended_at)
+), s as (
+    -- The counter moves by what was settled, never to a number that somebody read earlier.
+    update stage set state = n.state, waits = n.waits, total = stage.total + n.added,
+        remaining = stage.remaining - n.ended + n.added, failed = stage.failed + n.failed,
+        cancelled = stage.cancelled + n.cancelled, ended_at = n.ended_at
+    from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_waits::smallint[],
+        :stages_added::integer[], :stages_ended::integer[], :stages_failed::integer[], :stages_cancelled::integer[],
+        :stages_ended_at::bigint[])
+        as n (job_id, number, state, waits, added, ended, failed, cancelled, ended_at)
+    where stage.job_id = n.job_id and stage.number = n.number
+), j as (
+    update job set status = n.status, phase = n.phase, outcome = n.outcome, failing = n.failing, stopped = n.stopped,
+        warnings = n.warnings, error = coalesce(n.error::jsonb, job.error), ended_at = n.ended_at
+    from unnest(:jobs_id::bigint[], :jobs_status::text[], :jobs_phase::text[], :jobs_outcome::text[],
+        :jobs_failing::boolean[], :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[],
+        :jobs_ended_at::bigint[])
+        as n (id, status, phase, outcome, failing, stopped, warnings, error, ended_at)
+    where job.id = n.id
+)
+insert into event (at, kind, job_id, task_id, stage, token, worker, data)
+select e.at, e.kind, e.job_id, e.task_id, e.stage, e.token, e.worker, e.data::jsonb
+from unnest(:events_at::bigint[], :events_kind::text[], :events_job_id::bigint[], :events_task_id::bigint[],
+    :events_stage::smallint[], :events_token::integer[], :events_worker::bigint[], :events_data::text[])
+    with ordinality as e (at, kind, job_id, task_id, stage, token, worker, data, n)
+order by e.n
+
+-- name: open_stages
+-- Tasks of stages that opened, or were found needless: new -> ready or skipped.
+update task t
+set state = o.state, ready_at = o.ready_at, parked = o.parked, ended_at = o.ended_at,
+    rank = o.rank + t.position * o.cost
+from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_ready_at::bigint[],
+    :stages_parked::boolean[], :stages_ended_at::bigint[], :stages_rank::bigint[], :stages_cost::bigint[])
+    as o (job_id, number, state, ready_at, parked, ended_at, rank, cost)
+where t.job_id = o.job_id and t.stage = o.number and t.state = 'new'
+
+-- name: task_add
+insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
+    input)
+select x.id, x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
+    x.stall_ms, x.limit_ms, x.input::jsonb
+from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
+    :tasks_lane::text[], :tasks_state::text[], :tasks_parked::boolean[], :tasks_optional::boolean[],
+    :tasks_ready_at::bigint[], :tasks_rank::bigint[], :tasks_max_attempts::integer[], :tasks_stall_ms::bigint[],
+    :tasks_limit_ms::bigint[], :tasks_input::text[])
+    as x (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms, input)
+
+-- name: cancel_waiting
+-- Called with the job's row locked. A ready task that somebody is claiming right now is skipped: the claim will
+-- see the flag, and the sweep looks again.
+with ready as materialized (
+    select id from task where job_id = :job_id and state = 'ready' order by id for no key update skip locked
+), gone as (
+    update task t set state = 'cancelled', parked = false, ended_at = :at::bigint
+    where t.job_id = :job_id and (t.state = 'new' or t.id in (select id from ready))
+    returning t.stage
+)
+select stage, count(*)::integer as count from gone group by stage
+
+-- name: attempt_get
+select a.task_id, a.token, a.outcome, a.digest, a.state, a.ready_at
+from attempt a join unnest(:ids::bigint[], :tokens::integer[]) as w (id, token) on a.task_id = w.id and a.token = w.token
+
+-- name: overdue
+-- Running tasks whose lease or time has run out. Read only: the decision is taken again under the lock.
+select id, token, lease_until <= {now} as expired, stops_at <= {now} as late,
+    case when limit_ms is not null and claimed_at + limit_ms <= {now} then 'timed_out' else 'stalled' end as code
+from task
+where state = 'running' and (lease_until <= {now} or stops_at <= {now})
+order by lease_until limit :wanted
+
+-- name: running_of
+select id, token, job_id, stage, position, lease_until, claimed_at, progress, worker from task
+where state = 'running' and worker = any (:workers::bigint[]) order by id
+
+-- name: brief
+select s.number, s.name, t.position, t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
+where s.job_id = :job_id and s.number = any (:stages::smallint[]) and t.state = 'done'
+order by s.number, t.position

@@ -1,0 +1,129 @@
+-- name: submit_jobs
+insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
+    waits, created_at)
+values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
+    :waits, {now})
+
+-- name: submit_after
+insert into job_after (job_id, after_id) values (:job_id, :after_id)
+
+-- name: submit_stages
+insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
+values (:job_id, :number, :name, :state, :waits, :total, :total, case when :state = 'skipped' then {now} end)
+
+-- name: submit_tasks
+insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
+values (:id, :job_id, :stage, 0, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, 0),
+    case when :state = 'ready' then max(coalesce(:run_at, 0), {now}) end,
+    case when :state = 'ready' then max(coalesce(:run_at, 0), {now}) - :boost end,
+    :max_attempts, :stall_ms, :limit_ms)
+
+-- name: submit_events
+insert into event (at, kind, job_id) values ({now}, 'job.created', :job_id)
+
+-- name: job_hold
+select id, flow_id, flow, owner, subject_kind, subject_id, status, phase, outcome, priority, dedupe_key, run_at, waits,
+    cancel_asked, failing, stopped, version, generation, warnings, created_at, {now} as now
+from job where id in (select value from json_each(:ids)) order by id
+
+-- name: stages_of
+select job_id, number, state, waits, total, remaining, failed, cancelled from stage
+where job_id in (select value from json_each(:ids)) order by job_id, number
+
+-- name: job_cancel
+update job set cancel_asked = 1, error = :error where id = :id
+
+-- name: job_edit
+update job set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
+
+-- name: task_rerank
+update task set rank = rank + :shift,
+    ready_at = case when :run_at is null then ready_at else :run_at end,
+    parked = case when :run_at is null then parked else :run_at > {now} end
+where job_id = :job_id and state = 'ready' and (:run_at is null or token = 0)
+
+-- name: job_reopen
+update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
+    cancel_asked = 0, failing = 0, stopped = 0, warnings = 0, generation = generation + 1 where id = :id
+
+-- name: task_reopen
+update task set state = 'new', tries = 0, losses = 0, releases = 0, parked = 0, ready_at = null, rank = null,
+    error = null, result = null, ended_at = null, progress = null, best = 0
+where job_id = :job_id and state in ('error', 'cancelled')
+
+-- name: stage_count
+select stage, count(*) as total, sum(state = 'new') as remaining from task where job_id = :job_id group by stage
+
+-- name: stage_reset_stages
+update stage set state = :state, waits = :waits, total = :total, remaining = :remaining, failed = 0, cancelled = 0,
+    ended_at = case when :state in ('new', 'ready') then null else ended_at end
+where job_id = :job_id and number = :number
+
+-- name: dedupe_find
+select id, dedupe_key from job
+where owner = :owner and dedupe_key in (select value from json_each(:keys)) and outcome is null
+
+-- name: key_put
+insert into idempotency (owner, key, digest, job_id, created_at)
+values (:owner, :key, :digest, :job_id, {now}) on conflict do nothing returning job_id
+
+-- name: key_get
+select digest, job_id from idempotency where owner = :owner and key = :key
+
+-- name: after_known
+select id, outcome from job where id in (select value from json_each(:ids))
+union all
+select job_id, outcome from archive where job_id in (select value from json_each(:ids))
+
+-- name: after_ended
+select a.job_id, a.after_id, coalesce(j.outcome, r.outcome, 'gone') as outcome
+from job_after a left join job j on j.id = a.after_id left join archive r on r.job_id = a.after_id
+where j.id is null or j.outcome is not null
+order by a.job_id limit :wanted
+
+-- name: after_resolve
+update job set waits = waits - (
+    select count(*) from job_after where job_id = :job_id and after_id in (select value from json_each(:after))
+) where id = :job_id;
+delete from job_after where job_id = :job_id and after_id in (select value from json_each(:after));
+select waits from job where id = :job_id
+
+-- name: halting
+select id from job where (cancel_asked or failing) and outcome is null
+  and exists (select 1 from task t where t.job_id = job.id and t.state in ('new', 'ready')) order by id limit :wanted
+
+-- name: flow_put
+insert into flow (name, version, digest, graph, paused, registered_at)
+select :name, :version, :digest, :graph, coalesce((select max(paused) from flow where name = :name), 0), {now} where true
+on conflict (name, digest) do update set version = excluded.version, registered_at = excluded.registered_at
+returning id
+
+-- name: flow_get
+select id, name, version, graph, paused from flow where id = :id
+
+-- name: flow_list
+select id, name, version, graph, paused, registered_at from flow f
+where id = (select id from flow g where g.name = f.name order by registered_at desc, id desc limit 1) order by name
+
+-- name: flow_pause
+update flow set paused = :paused where name = :name returning id
+
+-- name: subject_put_subjects
+insert into subject (kind, id, owner, facts, updated_at) values (:kind, :id, :owner, :facts, {now})
+on conflict (kind, id) do update set facts = json_patch(subject.facts, excluded.facts), updated_at = excluded.updated_at
+
+-- name: subject_get
+select kind, id, owner, facts, current_version from subject where kind = :kind and id = :id
+
+-- name: publish
+insert into subject_version (kind, subject_id, number, job_id, published_at)
+select :kind, :id, coalesce(max(number), 0) + 1, :job_id, {now} from subject_version where kind = :kind and subject_id = :id;
+update artifact set version_id = (select max(id) from subject_version) where job_id = :job_id and key is not null;
+update subject set current_version = (select max(id) from subject_version), updated_at = {now} where kind = :kind and id = :id;
+select current_version from subject where kind = :kind and id = :id
+
+-- name: job_flow
+select flow_id from job where id = :id
+
+-- name: after_awaited
+select exists (select 1 from job_after where after_id in (select value from json_each(:ids))) as found

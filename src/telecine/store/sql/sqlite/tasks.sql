@@ -1,0 +1,118 @@
+-- name: claim
+-- No SKIP LOCKED here: SQLite has one writer at a time, so nobody else can hold these rows, and a job that winds
+-- down has no ready task left. There is no lateral join: each lane is walked by a correlated subquery, so that a
+-- backlog elsewhere costs nothing. A repeat of the request changes no row, hence says no event.
+update task
+set state = 'running', token = token + 1, tries = tries + 1, worker = :worker, request = :request,
+    claimed_at = {now}, lease_until = {now} + :ttl,
+    stops_at = {now} + min(coalesce(stall_ms, limit_ms), coalesce(limit_ms, stall_ms)), progress = null, note = null
+where id in (
+    select t.id from json_each(:lanes) as l
+    join json_each((
+        select json_group_array(c.id) from (
+            select id from task where lane = l.value and state = 'ready' and not parked order by rank, id limit :wanted
+        ) c
+    )) as j
+    join task t on t.id = j.value
+    where exists (select 1 from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null)
+      and not exists (select 1 from task where worker = :worker and state = 'running' and request = :request)
+      and not exists (select 1 from flow where name = json_extract(:flows, '$[' || l.key || ']') and paused)
+    order by t.rank, t.id limit :wanted
+);
+insert into event (at, kind, job_id, task_id, stage, token, worker)
+select {now}, 'task.started', job_id, id, stage, token, :worker
+from task where changes() > 0 and worker = :worker and state = 'running' and request = :request;
+update job set status = phase, started_at = coalesce(started_at, {now})
+where status = 'pending'
+  and id in (select job_id from task where worker = :worker and state = 'running' and request = :request);
+select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, t.rank, 0 as halted
+from task t join job j on j.id = t.job_id
+where t.worker = :worker and t.state = 'running' and t.request = :request
+order by t.rank, t.id
+
+-- name: glance
+select exists (
+    select 1 from json_each(:lanes) as l
+    where exists (select 1 from task where lane = l.value and state = 'ready' and not parked)
+) or exists (
+    select 1 from task where state = 'ready' and parked and ready_at <= {now}
+) as found
+
+-- name: unpark
+update task set parked = 0
+where id in (select id from task where state = 'ready' and parked and ready_at <= {now} order by ready_at limit :wanted)
+returning id, lane
+
+-- name: task_hold
+select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
+    t.stops_at, t.worker, t.claimed_at, t.optional, t.kept, t.stall_ms, t.limit_ms,
+    j.flow_id, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.cancel_asked, j.failing, j.stopped,
+    j.generation, j.warnings, j.run_at, j.created_at, {now} as now
+from json_each(:ids) as i join task t on t.id = i.value join job j on j.id = t.job_id
+
+-- name: settle_tasks
+update task set state = :state, parked = :parked, ready_at = coalesce(:ready_at, ready_at), tries = :tries, losses = :losses,
+    releases = :releases, result = :result, error = :error, ended_at = :ended_at,
+    worker = null, lease_until = null, stops_at = null, request = null
+where id = :id
+
+-- name: settle_attempts
+insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
+    started_at, ended_at)
+values (:task_id, :token, :job_id, :generation, :try, :worker, :outcome, :digest, :state, :ready_at, :error, :silent_ms,
+    :started_at, :ended_at)
+
+-- name: settle_stages
+update stage set state = :state, waits = :waits, total = total + :added, remaining = remaining - :ended + :added,
+    failed = failed + :failed, cancelled = cancelled + :cancelled, ended_at = :ended_at
+where job_id = :job_id and number = :number
+
+-- name: settle_jobs
+update job set status = :status, phase = :phase, outcome = :outcome, failing = :failing, stopped = :stopped,
+    warnings = :warnings, error = coalesce(:error, error), ended_at = :ended_at
+where id = :id
+
+-- name: settle_events
+insert into event (at, kind, job_id, task_id, stage, token, worker, data)
+values (:at, :kind, :job_id, :task_id, :stage, :token, :worker, :data)
+
+-- name: open_stages_stages
+update task set state = :state, ready_at = :ready_at, parked = :parked, ended_at = :ended_at, rank = :rank + position * :cost
+where job_id = :job_id and stage = :number and state = 'new'
+
+-- name: task_add_tasks
+insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
+    input)
+values (:id, :job_id, :stage, :position, :lane, :state, :parked, :optional, :ready_at, :rank, :max_attempts, :stall_ms,
+    :limit_ms, :input)
+
+-- name: cancel_waiting
+-- Answers first, since an update with RETURNING cannot be grouped: nobody else writes in between.
+create temp table if not exists waiting (stage integer, count integer);
+delete from temp.waiting;
+insert into temp.waiting
+select stage, count(*) from task where job_id = :job_id and state in ('new', 'ready') group by stage;
+update task set state = 'cancelled', parked = 0, ended_at = :at where job_id = :job_id and state in ('new', 'ready');
+select stage, count from temp.waiting
+
+-- name: attempt_get
+select a.task_id, a.token, a.outcome, a.digest, a.state, a.ready_at
+from json_each(:ids) as i
+join attempt a on a.task_id = i.value and a.token = json_extract(:tokens, '$[' || i.key || ']')
+
+-- name: overdue
+select id, token, lease_until <= {now} as expired, stops_at <= {now} as late,
+    case when limit_ms is not null and claimed_at + limit_ms <= {now} then 'timed_out' else 'stalled' end as code
+from task
+where state = 'running' and (lease_until <= {now} or stops_at <= {now})
+order by lease_until limit :wanted
+
+-- name: running_of
+select id, token, job_id, stage, position, lease_until, claimed_at, progress, worker from task
+where state = 'running' and worker in (select value from json_each(:workers)) order by id
+
+-- name: brief
+select s.number, s.name, t.position, t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
+where s.job_id = :job_id and s.number in (select value from json_each(:stages)) and t.state = 'done'
+order by s.number, t.position

@@ -1,0 +1,60 @@
+"""Named SQL from files: `-- name: claim`, then the statement, once per dialect."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+Dialect = Literal["sqlite", "postgres"]
+
+_NAME = re.compile(r"^-- name: ([a-z_]+)$", re.MULTILINE)
+_PARAM = re.compile(r"(?<![:\w]):([a-z_]+)")
+_COMMENT = re.compile(r"--[^\n]*")
+
+# The clock: the database's own, unless a test or a simulation sets `now`.
+NOW = {
+    "postgres": "coalesce(:now::bigint, (extract(epoch from statement_timestamp()) * 1000)::bigint)",
+    "sqlite": "coalesce(:now, cast((julianday('now') - 2440587.5) * 86400000 as integer))",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`text` is ready for the driver. In SQLite a name may stand for a short script of `parts`."""
+
+    name: str
+    text: str
+    params: tuple[str, ...]
+    parts: tuple[str, ...]
+
+
+def parse(text: str) -> dict[str, str]:
+    _, *parts = _NAME.split(text)
+    return {name: body.strip() for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+@cache
+def load(dialect: Dialect) -> dict[str, Statement]:
+    """All statements of a dialect, by name."""
+    found: dict[str, Statement] = {}
+    folder = resources.files("telecine.store") / "sql" / dialect
+    for file in sorted(folder.iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".sql"):
+            for name, body in parse(file.read_text()).items():
+                if name in found:
+                    raise ValueError(f"statement {name!r} is defined twice for {dialect}")
+                found[name] = prepare(name, body, dialect)
+    return found
+
+
+def prepare(name: str, body: str, dialect: Dialect) -> Statement:
+    sql = _COMMENT.sub("", body).replace("{now}", NOW[dialect]).strip().rstrip(";")
+    params = tuple(dict.fromkeys(_PARAM.findall(sql)))
+    if dialect == "postgres":
+        numbers = {param: f"${n}" for n, param in enumerate(params, 1)}
+        sql = _PARAM.sub(lambda m: numbers[m.group(1)], sql)
+    parts = tuple(part.strip() for part in sql.split(";")) if dialect == "sqlite" else (sql,)
+    return Statement(name, sql, params, parts)
