@@ -20,7 +20,7 @@ from benchmarks.engine import ours, report, server
 from benchmarks.engine.contenders import Ground, contenders, ground
 from benchmarks.engine.environment import peers_python
 from benchmarks.engine.measures import quantile
-from benchmarks.engine.rounds import play
+from benchmarks.engine.rounds import Scores, play
 from benchmarks.engine.scale import FULL, QUICK, Scale
 
 
@@ -73,9 +73,7 @@ def alone(scale: Scale, site: Ground) -> dict[str, object]:
     def fresh(name: str) -> str:
         return site.fresh("postgres", f"telecine_{name}")
 
-    few, many = ours.claim_cost(
-        fresh("few"), fresh("many"), few=scale.queued_few, many=scale.queued_many
-    )
+    few, many = ours.claim_cost(fresh("few"), fresh("many"), few=scale.queued_few, many=scale.queued_many)
     first, last = ours.claim_pinned(fresh("pinned"), claims=scale.pinned_claims)
     killed = scale.killed_workers
     remote = ours.recovery(fresh("remote"), workers=killed, local=False)
@@ -88,7 +86,7 @@ def alone(scale: Scale, site: Ground) -> dict[str, object]:
     }
 
 
-def twice(scores: report.Scores) -> bool:
+def twice(scores: Scores) -> bool:
     return any(turn.sample.drain and not turn.sample.drain.once for turn in scores.turns)
 
 

@@ -70,7 +70,7 @@ def _peer(peer: PeerScale, scale: Scale, site: Ground) -> Contender:
                 answer |= desk.ask(measure="single", place=place, seconds=seconds, within=ANSWER_S)
         return Sample(
             drain=Drained(**answer["drain"]),
-            bulk=Enqueued(**answer["bulk"]),
+            bulk=Enqueued(**answer["bulk"]) if answer["bulk"] else None,
             single=Enqueued(**answer["single"]) if peer.singly else None,
         )
 
@@ -89,9 +89,7 @@ def _ours_postgres(scale: Scale, site: Ground) -> Sample:
         return site.fresh("postgres", f"telecine_{name}")
 
     return Sample(
-        drain=ours.drain_postgres(
-            fresh("drain"), jobs=scale.jobs, processes=scale.processes, batch=scale.batch
-        ),
+        drain=ours.drain_postgres(fresh("drain"), jobs=scale.jobs, processes=scale.processes, batch=scale.batch),
         bulk=ours.bulk_postgres(fresh("bulk"), jobs=scale.jobs, per_call=JOBS_PER_CALL),
         single=ours.single_postgres(fresh("single"), seconds=scale.single_seconds),
         pickup_ms=tuple(ours.pickup_postgres(fresh("pickup"), samples=scale.pickups)),

@@ -29,6 +29,7 @@ from benchmarks.engine.measures import Drained
 START_UP_S = 60.0
 FIRST_JOB_S = 20.0
 LOOK_EVERY_S = 0.005
+REST = 4
 
 _spawn = multiprocessing.get_context("spawn")
 
@@ -82,20 +83,14 @@ def drain(
         finished = _until_done(posts, workers, jobs=jobs, until=begun + window, done=done)
         seconds = time.monotonic() - begun
     starts = [sum(column) for column in zip(*(post.times() for post in posts), strict=True)]
-    handled = sum(1 for count in starts if count)
-    once = max(starts) <= 1 and finished <= handled
-    return Drained(jobs=jobs, done=finished, seconds=seconds, once=once)
+    return Drained(jobs=jobs, done=finished, seconds=seconds, once=max(starts) <= 1)
 
 
 @contextmanager
-def _crew(
-    work: Work, place: str, *, jobs: int, processes: int
-) -> Iterator[tuple[list[Post], list[SpawnProcess]]]:
+def _crew(work: Work, place: str, *, jobs: int, processes: int) -> Iterator[tuple[list[Post], list[SpawnProcess]]]:
     gate = _spawn.Barrier(processes + 1)
     posts = [Post(gate, jobs) for _ in range(processes)]
-    workers = [
-        _spawn.Process(target=_stand_at, args=(work, place, post), daemon=True) for post in posts
-    ]
+    workers = [_spawn.Process(target=_stand_at, args=(work, place, post), daemon=True) for post in posts]
     for worker in workers:
         worker.start()
     try:
@@ -139,15 +134,15 @@ def _until_done(
 ) -> int:
     """Return the jobs seen done in the database: all of them, or those at the window's end.
 
-    The database is asked only when every handler has begun, so that counting does not slow
-    what is counted.
+    The database is asked only when every handler has begun, and after each question there is a
+    rest of several times its length, so that counting does not slow what is counted.
     """
-    while time.monotonic() < until:
+    while (asked := time.monotonic()) < until:
         begun = sum(jobs - post.times().count(0) for post in posts)
         if begun >= jobs and (seen := done()) >= jobs:
             return seen
         _insist_on(workers)
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(max(LOOK_EVERY_S, REST * (time.monotonic() - asked)))
     return done()
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +29,8 @@ class Desk:
 
     def __init__(self, python: Path, module: str, *arguments: str) -> None:
         self._name = " ".join([module.rpartition(".")[2], *arguments[:1]])
-        self._errors = tempfile.TemporaryFile("w+")
+        # It lives as long as the desk does; __exit__ closes it.
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._program = subprocess.Popen(
             [python, "-m", module, *arguments],
             cwd=REPOSITORY,
@@ -76,7 +78,8 @@ class Desk:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._program.stdin and self._program.stdout
+        assert self._program.stdin
+        assert self._program.stdout
         try:
             self._program.stdin.close()
             self._program.wait(timeout=GOODBYE_S)
@@ -88,8 +91,6 @@ class Desk:
             self._errors.close()
 
     def _end_group(self) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._program.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._program.wait()

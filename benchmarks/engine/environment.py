@@ -23,7 +23,7 @@ def peers_python() -> Path:
     if not stamp.exists() or stamp.read_text() != wanted:
         print(f"making {HOME.relative_to(REPOSITORY)} from {LOCK.name} ...", file=sys.stderr)
         venv.create(HOME, clear=True, with_pip=True, symlinks=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-        subprocess.run([*install, "-r", LOCK], check=True, timeout=INSTALL_S, stdout=sys.stderr)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+        subprocess.run([*install, "-r", str(LOCK)], check=True, timeout=INSTALL_S, stdout=sys.stderr)
         stamp.write_text(wanted)
     return python

@@ -38,9 +38,7 @@ def hold_postgres(directory: Path) -> None:
 
 def durability(server: Any) -> dict[str, str]:
     """Read back that nobody made commits cheaper than they are by default."""
-    return {
-        name: server.psql(f"show {name};").split()[2] for name in ("fsync", "synchronous_commit")
-    }
+    return {name: server.psql(f"show {name};").split()[2] for name in ("fsync", "synchronous_commit")}
 
 
 def hold_redis(directory: Path) -> None:

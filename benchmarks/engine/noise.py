@@ -36,7 +36,7 @@ class Noise:
 
 
 def _busy_ticks() -> float:
-    user, nice, system, idle, iowait, irq, softirq, *_ = map(
+    user, nice, system, _idle, _waiting, irq, softirq, *_ = map(
         int, (_PROC / "stat").read_text().splitlines()[0].split()[1:]
     )
     return user + nice + system + irq + softirq

@@ -17,6 +17,8 @@ from ctypes import c_int64
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
+import uvloop
+
 from benchmarks.engine import raw
 
 CHANNEL = "job_ready"
@@ -44,7 +46,7 @@ def round_trips(place: str, samples: int) -> list[float]:
     listener.start()
     try:
         gate.wait(START_UP_S)
-        return asyncio.run(_send(place, claimed_ns, total))[WARM_UP:]
+        return uvloop.run(_send(place, claimed_ns, total))[WARM_UP:]
     finally:
         listener.kill()
         listener.join()
@@ -73,7 +75,7 @@ async def _until_set(claimed_ns: Any, index: int) -> None:
 
 
 def _listen(url: str, claimed_ns: Any, gate: Any) -> None:
-    asyncio.run(_claim_each(url, claimed_ns, gate))
+    uvloop.run(_claim_each(url, claimed_ns, gate))
 
 
 async def _claim_each(url: str, claimed_ns: Any, gate: Any) -> None:

@@ -1,26 +1,28 @@
 """The limit: what PostgreSQL and asyncpg can do when nobody keeps a contract.
 
 A table with a partial ready index and a primary key, one claim statement, one completion
-statement, nothing else: no fence, no attempts, no events, no fairness. On the loop of the
-standard library, with the server's default durability. It has the shape of a peer, so it is
-measured like one.
+statement, nothing else: no fence, no attempts, no events, no fairness. On uvloop,
+because others are, and with the server's default durability. It has the shape of a peer, so it
+is measured like one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 
 import asyncpg
+import uvloop
 
 from benchmarks.engine.crew import Post
 from benchmarks.engine.measures import calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
+from benchmarks.engine.peers.pacing import singly_awaited
 
+HAS_BULK = True
 BATCH = 200
 DONE_JOBS = "select id as job from job where state = 'done'"
 
@@ -63,32 +65,28 @@ def install(place: str) -> None:
         async with connected(place) as connection:
             await connection.execute(SCHEMA)
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
-def _document(index: int) -> str:
-    return json.dumps({"text": payload(index)})
+def _document(text: str) -> str:
+    return json.dumps({"text": text})
 
 
 def enqueue_bulk(place: str, jobs: int) -> None:
     async def run() -> None:
         async with connected(place) as connection:
             for call in calls(jobs):
-                await connection.execute(ENQUEUE, [_document(index) for index in call])
+                await connection.execute(ENQUEUE, [_document(payload(index)) for index in call])
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 def enqueue_singly(place: str, seconds: float) -> tuple[int, float]:
     async def run() -> tuple[int, float]:
         async with connected(place) as connection:
-            jobs, begun = 0, time.monotonic()
-            while (took := time.monotonic() - begun) < seconds:
-                await connection.execute(ENQUEUE, [_document(jobs)])
-                jobs += 1
-            return jobs, took
+            return await singly_awaited(seconds, lambda text: connection.execute(ENQUEUE, [_document(text)]))
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 def outsider(place: str, jobs: int) -> AbstractContextManager[PostgresOutsider]:
@@ -106,4 +104,4 @@ def work(place: str, post: Post) -> None:
             # The crew takes a worker that goes away for a worker that died.
             await asyncio.Event().wait()
 
-    asyncio.run(run())
+    uvloop.run(run())

@@ -37,12 +37,10 @@ def drain(peer: Peer, *, place: str, jobs: int, processes: int, window: float) -
     bulk = Enqueued(jobs=jobs, seconds=time.monotonic() - begun)
     with peer.outsider(place, jobs) as outsider:
         outsider.settle()
-        drained = crew.drain(
-            peer.work, place, jobs=jobs, processes=processes, window=window, done=outsider.done
-        )
+        drained = crew.drain(peer.work, place, jobs=jobs, processes=processes, window=window, done=outsider.done)
         once = drained.once and outsider.once(drained.done)
     drained = Drained(jobs=jobs, done=drained.done, seconds=drained.seconds, once=once)
-    return {"drain": asdict(drained), "bulk": asdict(bulk)}
+    return {"drain": asdict(drained), "bulk": asdict(bulk) if peer.HAS_BULK else None}
 
 
 def single(peer: Peer, *, place: str, seconds: float) -> dict[str, Any]:

@@ -27,11 +27,14 @@ class Outsider(Protocol):
 class Peer(Protocol):
     """What the runner needs of a peer; the modules beside this file are the implementations."""
 
+    HAS_BULK: bool
+    """Whether one call takes many jobs; otherwise filling the queue measures nothing."""
+
     def install(self, place: str) -> None:
         """Create the peer's tables in an empty database."""
 
     def enqueue_bulk(self, place: str, jobs: int) -> None:
-        """Enqueue jobs 0 .. jobs-1, 1,000 in a call if the peer has such a call."""
+        """Enqueue jobs 0 .. jobs-1, 1,000 in a call where the peer has such a call."""
 
     def enqueue_singly(self, place: str, seconds: float) -> tuple[int, float]:
         """Enqueue one job per call for about `seconds`; return how many, and how long it took."""

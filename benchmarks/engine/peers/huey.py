@@ -7,8 +7,7 @@ The handler returns nothing, so no result is stored: the cheapest job that Huey 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from huey import SqliteHuey
@@ -16,11 +15,13 @@ from huey import SqliteHuey
 from benchmarks.engine.crew import Post
 from benchmarks.engine.measures import index_of, payload
 from benchmarks.engine.peers.outsiders import RemainderOutsider
+from benchmarks.engine.peers.pacing import singly
 
+HAS_BULK = False
 THREADS = 2
 
 
-def _huey(path: str, post: Post | None = None) -> tuple[SqliteHuey, object]:
+def _huey(path: str, post: Post | None = None) -> tuple[SqliteHuey, Callable[[str], object]]:
     huey = SqliteHuey("noop", filename=path, journal_mode="wal", fsync=True)
 
     @huey.task(name="noop")
@@ -37,19 +38,14 @@ def install(place: str) -> None:
 
 
 def enqueue_bulk(place: str, jobs: int) -> None:
-    """There is no bulk call: one by one."""
     _, noop = _huey(place)
     for index in range(jobs):
-        noop(payload(index))  # type: ignore[operator]
+        noop(payload(index))
 
 
 def enqueue_singly(place: str, seconds: float) -> tuple[int, float]:
     _, noop = _huey(place)
-    jobs, begun = 0, time.monotonic()
-    while (took := time.monotonic() - begun) < seconds:
-        noop(payload(jobs))  # type: ignore[operator]
-        jobs += 1
-    return jobs, took
+    return singly(seconds, noop)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class PostgresOutsider:
 
     def _number(self, question: str) -> int:
         # The statements are constants of this package; there is nothing to quote.
-        row = self.connection.execute(question.format(self.done_jobs)).fetchone()  # type: ignore[arg-type]
+        row = self.connection.execute(question.format(self.done_jobs)).fetchone()
         assert row
         return int(row[0])
 

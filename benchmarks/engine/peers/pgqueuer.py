@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 
@@ -15,7 +14,9 @@ from pgqueuer.queries import Queries
 from benchmarks.engine.crew import Post
 from benchmarks.engine.measures import calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
+from benchmarks.engine.peers.pacing import singly_awaited
 
+HAS_BULK = True
 ENTRYPOINT = "noop"
 BATCH = 200
 DONE_JOBS = "select job_id as job from pgqueuer_log where status = 'successful'"
@@ -51,11 +52,7 @@ def enqueue_bulk(place: str, jobs: int) -> None:
 def enqueue_singly(place: str, seconds: float) -> tuple[int, float]:
     async def run() -> tuple[int, float]:
         async with _queries(place) as queries:
-            jobs, begun = 0, time.monotonic()
-            while (took := time.monotonic() - begun) < seconds:
-                await queries.enqueue(ENTRYPOINT, payload(jobs).encode())
-                jobs += 1
-            return jobs, took
+            return await singly_awaited(seconds, lambda text: queries.enqueue(ENTRYPOINT, text.encode()))
 
     return uvloop.run(run())
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import AbstractContextManager
+from typing import Any
 
 from procrastinate import App, PsycopgConnector
-from procrastinate.tasks import Task
 
 from benchmarks.engine.crew import Post
 from benchmarks.engine.measures import calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
+from benchmarks.engine.peers.pacing import singly_awaited
 
+HAS_BULK = True
 CONCURRENCY = 20
 DONE_JOBS = "select id as job from procrastinate_jobs where status = 'succeeded'"
 
 
-def _app(url: str, post: Post | None = None) -> tuple[App, Task]:
+def _app(url: str, post: Post | None = None) -> tuple[App, Any]:
     app = App(connector=PsycopgConnector(conninfo=url))
 
     @app.task(name="noop")
@@ -51,11 +52,7 @@ def enqueue_singly(place: str, seconds: float) -> tuple[int, float]:
     async def run() -> tuple[int, float]:
         app, noop = _app(place)
         async with app.open_async():
-            jobs, begun = 0, time.monotonic()
-            while (took := time.monotonic() - begun) < seconds:
-                await noop.defer_async(text=payload(jobs))
-                jobs += 1
-            return jobs, took
+            return await singly_awaited(seconds, lambda text: noop.defer_async(text=text))
 
     return asyncio.run(run())
 

@@ -1,0 +1,80 @@
+"""Chancy on PostgreSQL: two processes, two thousand jobs at once, polling eagerly.
+
+Chancy writes results once per second, so its durable end comes well after its last handler; with
+more jobs these writes grow faster than the jobs, so it is given few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractContextManager
+
+from chancy import Chancy, Queue, Worker, job
+
+from benchmarks.engine.crew import Post
+from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
+from benchmarks.engine.peers.pacing import singly_awaited
+
+HAS_BULK = True
+CONCURRENCY = 2_000
+DONE_JOBS = "select id as job from chancy_jobs where state = 'succeeded'"
+
+# Chancy finds a handler by the name of its module, so the worker's post has to be found there too.
+_posts: list[Post] = []
+
+
+@job(queue="noop")
+async def noop(*, text: str) -> None:
+    _posts[0].started(index_of(text))
+
+
+def install(place: str) -> None:
+    async def run() -> None:
+        async with Chancy(place) as chancy:
+            await chancy.migrate()
+            await chancy.declare(
+                Queue(
+                    name="noop",
+                    concurrency=CONCURRENCY,
+                    executor=Chancy.Executor.Async,
+                    eager_polling=True,
+                    polling_interval=1,
+                )
+            )
+
+    asyncio.run(run())
+
+
+def enqueue_bulk(place: str, jobs: int) -> None:
+    async def run() -> None:
+        async with Chancy(place) as chancy:
+            for call in calls(jobs):
+                batch = [noop.job.with_kwargs(text=payload(index)) for index in call]
+                async for _ in chancy.push_many(batch):
+                    pass
+
+    asyncio.run(run())
+
+
+def enqueue_singly(place: str, seconds: float) -> tuple[int, float]:
+    async def run() -> tuple[int, float]:
+        async with Chancy(place) as chancy:
+            return await singly_awaited(seconds, lambda text: chancy.push(noop.job.with_kwargs(text=text)))
+
+    return asyncio.run(run())
+
+
+def outsider(place: str, jobs: int) -> AbstractContextManager[PostgresOutsider]:
+    return postgres_outsider(place, DONE_JOBS)
+
+
+def work(place: str, post: Post) -> None:
+    async def run() -> None:
+        async with Chancy(place) as chancy:
+            post.ready()
+            async with Worker(chancy) as worker:
+                await worker.wait_for_shutdown()
+
+    _posts.append(post)
+    asyncio.run(run())
