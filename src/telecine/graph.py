@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from telecine.errors import BadFlow
 from telecine.facts import PHASES, SECOND, Json, Millis, Policy, State, Status
@@ -35,7 +37,7 @@ class StageSpec:
     policy: Policy = field(default_factory=Policy)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """The stages of one flow in an order in which needs come first."""
 
@@ -134,8 +136,7 @@ def _check(graph: Graph, stage: StageSpec) -> None:
 # -- What follows ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StageRow:
+class StageRow(NamedTuple):
     """A stage of a job as stored. `waits` counts unmet needs, `remaining` tasks that have not ended."""
 
     number: int
@@ -149,7 +150,7 @@ class StageRow:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What becomes of a job: stage rows that changed, stages whose tasks open or are skipped."""
+    """What becomes of a job: its stage rows, and the stages whose tasks open or are skipped."""
 
     stages: tuple[StageRow, ...]
     opened: tuple[int, ...]
@@ -158,42 +159,45 @@ class Advance:
     phase: Status
 
 
-def advance(  # the whole rule in one place, like `decide`
-    graph: Graph,
-    rows: Mapping[int, StageRow],
-    *,
-    halted: bool,
-    cancelled: bool,
-    skip: frozenset[int] = frozenset(),
+@lru_cache(maxsize=4096)
+def advance(
+    graph: Graph, rows: tuple[StageRow, ...], *, halted: bool, cancelled: bool, skip: frozenset[int] = frozenset()
 ) -> Advance:
     """Close what has nothing left to do, open what waited for it, and read the job's status off the stages.
 
-    `rows` are the stage rows after the tasks of this transaction were counted in; `skip` are stages
-    that a handler has called needless; a `halted` job (cancelled, or with a required error) opens nothing.
+    `rows` are the stage rows after the tasks of this transaction were counted in; `skip` are stages that a
+    handler has called needless; a `halted` job (cancelled, or with a required error) opens nothing.
+    Jobs of one flow pass through the same few situations, so the answers are remembered.
     """
-    now = dict(rows)
-    opened: list[int] = []
-    skipped: list[int] = []
-    for number in range(len(graph.stages)):  # needs come first, so one pass is enough
-        row = now[number]
-        if row.state is State.NEW and (number in skip or (row.waits == 0 and row.total == 0 and not halted)):
-            row = replace(row, state=State.SKIPPED, remaining=0)
-            skipped.append(number)
-        elif row.state is State.NEW and halted and row.remaining == 0:
-            row = replace(row, state=State.CANCELLED)
-        elif row.state is State.NEW and row.waits == 0 and not halted:
-            row = replace(row, state=State.READY)
-            opened.append(number)
-        if row.state is State.READY and row.remaining == 0:
-            row = replace(row, state=_closed(row))
-        was = rows[number].state
-        now[number] = row
-        if not was.is_final and _satisfies(graph.stages[number], row.state):
+    now = list(rows)
+    for number, was in enumerate(rows):  # needs come first, so one pass is enough
+        row = now[number] = _next(now[number], needless=number in skip, halted=halted)
+        if not was.state.is_final and _satisfies(graph.stages[number], row.state):
             for follower in graph.followers[number]:
-                now[follower] = replace(now[follower], waits=now[follower].waits - 1)
-    changed = tuple(row for number, row in now.items() if row != rows[number])
+                now[follower] = now[follower]._replace(waits=now[follower].waits - 1)
+    became = [(row.number, row.state) for row, was in zip(now, rows, strict=True) if row.state is not was.state]
     phase = job_phase(graph, now)
-    return Advance(changed, tuple(opened), tuple(skipped), _status(graph, now, phase, cancelled), phase)
+    return Advance(
+        stages=tuple(now),
+        opened=tuple(n for n, state in became if state is State.READY),
+        skipped=tuple(n for n, state in became if state is State.SKIPPED),
+        status=_status(graph, now, phase, cancelled),
+        phase=phase,
+    )
+
+
+def _next(row: StageRow, *, needless: bool, halted: bool) -> StageRow:
+    """One stage, given what its needs have become."""
+    if row.state is State.NEW:
+        if needless or (row.waits == 0 and row.total == 0 and not halted):
+            return row._replace(state=State.SKIPPED, remaining=0)
+        if halted:
+            return row._replace(state=State.CANCELLED) if row.remaining == 0 else row
+        if row.waits == 0:
+            return row._replace(state=State.READY)
+    if row.state is State.READY and row.remaining == 0:
+        return row._replace(state=_closed(row))
+    return row
 
 
 def _closed(row: StageRow) -> State:
@@ -206,16 +210,16 @@ def _satisfies(stage: StageSpec, state: State) -> bool:
     return state in (State.DONE, State.SKIPPED) or (state is State.ERROR and stage.optional)
 
 
-def job_phase(graph: Graph, rows: Mapping[int, StageRow]) -> Status:
+def job_phase(graph: Graph, rows: Iterable[StageRow]) -> Status:
     """The lowest phase among unfinished stages; the last one once all have ended."""
-    open_phases = [PHASES.index(graph.stages[n].phase) for n, row in rows.items() if not row.state.is_final]
+    open_phases = [PHASES.index(graph.stages[row.number].phase) for row in rows if not row.state.is_final]
     return PHASES[min(open_phases)] if open_phases else PHASES[-1]
 
 
-def _status(graph: Graph, rows: Mapping[int, StageRow], phase: Status, cancelled: bool) -> Status:
-    if any(not row.state.is_final for row in rows.values()):
+def _status(graph: Graph, rows: Sequence[StageRow], phase: Status, cancelled: bool) -> Status:
+    if any(not row.state.is_final for row in rows):
         return phase
     if cancelled:
         return Status.CANCELLED
-    broken = any(r.state is State.ERROR and not graph.stages[n].optional for n, r in rows.items())
+    broken = any(row.state is State.ERROR and not graph.stages[row.number].optional for row in rows)
     return Status.FAILED if broken else Status.COMPLETED

@@ -158,7 +158,8 @@ class Engine:
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:
             await self._wind_down(job_id)
-        if len(rows) < wanted and await self.store.run(lambda: claiming.unpark()):
+        due = await self.store.run(claiming.unpark) if len(rows) < wanted else frozenset()
+        if due:
             rows = [*rows, *await self._claim_more(ask, len(rows))]
         graphs = await self.store.read(lambda: claiming.graphs_for(rows, self._shelf)) if rows else {}
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
@@ -251,7 +252,7 @@ class Engine:
         if not turn.grace:
             words = await self.store.read(recovery.overdue)
             returned = sum(answer.accepted for answer in await self.settle(words))
-        lanes = await self.store.run(lambda: claiming.unpark())
+        lanes = await self.store.run(claiming.unpark)
         self.bell.ring(lanes)
         resolved = await self._release_waiting()
         for job_id in await self.store.read(recovery.halting):

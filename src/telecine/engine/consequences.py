@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from telecine.engine.ledger import Ledger, Move, job_error, write_task
@@ -85,7 +85,7 @@ def _take_result(ledger: Ledger, graph: Graph, rows: dict[int, StageRow], move: 
         row = rows[number]
         if row.state is State.NEW:
             ledger.opening.plan(graph, job["job_id"], number, row.total, pieces_of(items))
-            rows[number] = replace(row, total=row.total + len(items), remaining=row.remaining + len(items))
+            rows[number] = row._replace(total=row.total + len(items), remaining=row.remaining + len(items))
     skip.update(graph.numbers[name] for name in done.skip)
     if done.stop:
         skip.update(n for n, row in rows.items() if row.state is State.NEW)
@@ -115,13 +115,13 @@ def close_job(
     cancelled = bool(job.row["cancel_asked"])
     job_id = job.row["job_id"]
     stopped = bool(job.row["stopped"]) or bool(job.skip)
-    result = advance(graph, rows, halted=cancelled or job.failing, cancelled=cancelled, skip=job.skip)
+    stages = tuple(rows[number] for number in range(len(rows)))
+    result = advance(graph, stages, halted=cancelled or job.failing, cancelled=cancelled, skip=job.skip)
     for row in result.stages:
-        rows[row.number] = row
-    for number, row in rows.items():
-        if row != before[number]:
-            ledger.stages.append(_stage_delta(job_id, before[number], row, ledger.now))
-            _say_stage(ledger, job_id, before[number], row)
+        old = before[row.number]
+        if row != old:
+            ledger.stages.append(_stage_delta(job_id, old, row))
+            _say_stage(ledger, job_id, old, row)
     for number in result.opened:
         ledger.opening.open(graph, job.row, number, ledger.now)
     for number in result.skipped:
@@ -136,28 +136,26 @@ def close_job(
         bool(job.row["stopped"]),
     )
     if now != was:
-        ledger.jobs.append(_job_row(job, status, result.phase, stopped=stopped, now=ledger.now))
+        ledger.jobs.append(_job_row(job, status, result.phase, stopped))
     if status.is_final:
         ledger.ended.append(job_id)
         data = {"warnings": job.warnings} if job.warnings else None
         ledger.say(f"job.{status}", job_id, data if job.error is None else job.error)
 
 
-def _job_row(job: Standing, status: Status, phase: Status, *, stopped: bool, now: int) -> dict[str, Any]:
+def _job_row(job: Standing, status: Status, phase: Status, stopped: bool) -> dict[str, Any]:
     return {
         "id": job.row["job_id"],
         "status": status.value,
         "phase": phase.value,
-        "outcome": status.value if status.is_final else None,
         "failing": job.failing,
         "stopped": stopped,
         "warnings": job.warnings,
         "error": None if job.error is None else json.dumps(job.error),
-        "ended_at": now if status.is_final else None,
     }
 
 
-def _stage_delta(job_id: int, was: StageRow, now: StageRow, at: int) -> dict[str, Any]:
+def _stage_delta(job_id: int, was: StageRow, now: StageRow) -> dict[str, Any]:
     added = now.total - was.total
     return {
         "job_id": job_id,
@@ -168,7 +166,6 @@ def _stage_delta(job_id: int, was: StageRow, now: StageRow, at: int) -> dict[str
         "ended": was.remaining + added - now.remaining,
         "failed": now.failed - was.failed,
         "cancelled": now.cancelled - was.cancelled,
-        "ended_at": at if now.state.is_final else None,
     }
 
 
@@ -183,9 +180,8 @@ def _say_stage(ledger: Ledger, job_id: int, was: StageRow, now: StageRow) -> Non
 def counted(row: StageRow, state: State, *, optional: bool) -> StageRow:
     """The stage after one of its tasks has ended in `state`."""
     failed = row.failed + (state is State.ERROR and not optional)
-    return replace(
-        row, remaining=row.remaining - 1, failed=failed, cancelled=row.cancelled + (state is State.CANCELLED)
-    )
+    cancelled = row.cancelled + (state is State.CANCELLED)
+    return row._replace(remaining=row.remaining - 1, failed=failed, cancelled=cancelled)
 
 
 def cancel_waiting(rows: dict[int, StageRow], job_id: int, now: int) -> Steps[dict[int, StageRow]]:
@@ -194,5 +190,5 @@ def cancel_waiting(rows: dict[int, StageRow], job_id: int, now: int) -> Steps[di
     for item in gone:
         row = rows[item["stage"]]
         n = item["count"]
-        rows[item["stage"]] = replace(row, remaining=row.remaining - n, cancelled=row.cancelled + n)
+        rows[item["stage"]] = row._replace(remaining=row.remaining - n, cancelled=row.cancelled + n)
     return rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from telecine.engine.consequences import Ledger, Standing, cancel_waiting, close_job, stages_by_job
+from telecine.engine.consequences import Standing, cancel_waiting, close_job, stages_by_job
+from telecine.engine.ledger import Ledger
 from telecine.engine.opening import boost
 from telecine.engine.shelf import Shelf
 from telecine.engine.submit import priority_of
@@ -67,14 +68,14 @@ def retry(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[frozenset[st
     yield Ask("task_reopen", {"job_id": job_id})
     counts = {row["stage"]: row for row in (yield Ask("stage_count", {"job_id": job_id}))}
     rows = reopened(graph, old, counts)
-    yield Ask("job_reopen", {"id": job_id, "phase": job_phase(graph, rows).value})
+    yield Ask("job_reopen", {"id": job_id, "phase": job_phase(graph, rows.values()).value})
     yield Write("stage_reset", {"stages": [_reset(job_id, row) for row in rows.values()]})
     ledger = Ledger(job["now"])
     ledger.say("job.retried", job_id, {"actor": actor, "generation": job["generation"] + 1})
     fresh = {
         **job,
         "status": "pending",
-        "phase": job_phase(graph, rows).value,
+        "phase": job_phase(graph, rows.values()).value,
         "cancel_asked": False,
         "stopped": False,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from telecine.engine.opening import Opening, add_tasks, open_stages
-from telecine.facts import ERROR_CHARS, Done, Fact, Json
+from telecine.facts import ERROR_CHARS, Done, Fact, Json, State
 from telecine.graph import Graph
 from telecine.lifecycle import After
 from telecine.store import Ask, Row, Steps, Write
@@ -25,11 +25,10 @@ class Move:
 
 @dataclass(slots=True)
 class Ledger:
-    """The rows that one transaction writes, gathered while jobs are looked at one by one."""
+    """What is to be written, gathered while words and jobs are looked at one by one."""
 
     now: int
-    tasks: list[dict[str, Any]] = field(default_factory=list)
-    attempts: list[dict[str, Any]] = field(default_factory=list)
+    moves: list[dict[str, Any]] = field(default_factory=list)
     stages: list[dict[str, Any]] = field(default_factory=list)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -38,20 +37,13 @@ class Ledger:
     opening: Opening = field(default_factory=Opening)
     ended: list[int] = field(default_factory=list)
 
-    def say(self, kind: str, job_id: int, data: Json = None, **where: Any) -> None:
-        place = {"task_id": None, "stage": None, "token": None, "worker": None, **where}
+    def say(self, kind: str, job_id: int, data: Json = None, stage: int | None = None) -> None:
         text = None if data is None else json.dumps(data)
-        self.events.append({"at": self.now, "kind": kind, "job_id": job_id, "data": text, **place})
+        self.events.append({"kind": kind, "job_id": job_id, "stage": stage, "data": text})
 
     def write(self) -> Steps[None]:
-        groups = {
-            "tasks": self.tasks,
-            "attempts": self.attempts,
-            "stages": self.stages,
-            "jobs": self.jobs,
-            "events": self.events,
-        }
-        yield Write("settle", groups)
+        groups = {"moves": self.moves, "stages": self.stages, "jobs": self.jobs, "events": self.events}
+        yield Write("settle", groups, {"at": self.now})
         if self.subjects:
             yield Write("subject_put", {"subjects": self.subjects})
         for flip in self.publish:
@@ -70,57 +62,43 @@ _KINDS = {"lost": "task.lost", "released": "task.released"}
 
 
 def write_task(ledger: Ledger, move: Move) -> None:
-    """The task's new row, its history row, and its event."""
-    row, after, now = move.row, move.after, ledger.now
-    error = None
+    """The task as it is afterwards; its history row and its event are taken from the same values."""
+    row, after = move.row, move.after
+    error = data = None
     if after.error is not None:
-        error = {"code": after.error[0], "message": after.error[1][:ERROR_CHARS]}
-    text = None if error is None else json.dumps(error)
-    final = after.state.is_final
+        error = json.dumps({"code": after.error[0], "message": after.error[1][:ERROR_CHARS]})
+    if after.state is State.DONE:
+        kind = "task.done"
+    else:
+        kind = f"task.{after.state}" if after.ready_at is None else _KINDS.get(after.outcome, "task.retrying")
+        data = json.dumps(_told(row, after, ledger.now))
     result = move.fact.result if isinstance(move.fact, Done) else None
-    ledger.tasks.append(
+    ledger.moves.append(
         {
             "id": row["id"],
             "state": after.state.value,
-            "parked": after.ready_at is not None and after.ready_at > now,
             "ready_at": after.ready_at,
             "tries": after.tries,
             "losses": after.losses,
             "releases": after.releases,
             "result": None if result is None else json.dumps(result),
-            "error": text,
-            "ended_at": now if final else None,
-        }
-    )
-    silent = now - row["lease_until"] if after.outcome == "lost" else None
-    ledger.attempts.append(
-        {
-            "task_id": row["id"],
-            "token": row["token"],
-            "job_id": row["job_id"],
-            "generation": row["generation"],
-            "try": row["tries"],
-            "worker": row["worker"],
+            "error": error,
             "outcome": after.outcome,
             "digest": move.digest,
-            "state": after.state.value,
-            "ready_at": after.ready_at,
-            "error": text,
-            "silent_ms": silent,
-            "started_at": row["claimed_at"],
-            "ended_at": now,
+            "generation": row["generation"],
+            "kind": kind,
+            "data": data,
         }
     )
-    kind = f"task.{after.state}" if final else _KINDS.get(after.outcome, "task.retrying")
-    data: dict[str, Json] | None = None
-    if error is not None or not final:
-        data = {
-            "error": error,
-            "ready_at": after.ready_at,
-            "attempt": row["tries"],
-            "of": row["max_attempts"],
-        }
-        if silent is not None:
-            data["silent_ms"] = silent
-    where = {"task_id": row["id"], "stage": row["stage"], "token": row["token"], "worker": row["worker"]}
-    ledger.say(kind, row["job_id"], data, **where)
+
+
+def _told(row: Row, after: After, now: int) -> dict[str, Json]:
+    """What an event says about a task that did not simply succeed."""
+    told: dict[str, Json] = {"outcome": after.outcome, "attempt": row["tries"], "of": row["max_attempts"]}
+    if after.error is not None:
+        told |= {"code": after.error[0], "message": after.error[1][:ERROR_CHARS]}
+    if after.ready_at is not None:
+        told["ready_at"] = after.ready_at
+    if after.outcome == "lost":
+        told["silent_ms"] = now - row["lease_until"]
+    return told

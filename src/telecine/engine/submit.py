@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from telecine.engine.opening import boost
@@ -200,11 +201,11 @@ class Batch:
             }
         )
         self.after.extend({"job_id": job_id, "after_id": other} for other in waiting)
-        for number, row in rows.items():
-            self._stage(job_id, one, graph, number, row)
+        for row in rows:
+            self._stage(job_id, one, graph, row)
 
-    def _stage(self, job_id: int, one: Submission, graph: Graph, number: int, row: StageRow) -> None:
-        stage = graph.stages[number]
+    def _stage(self, job_id: int, one: Submission, graph: Graph, row: StageRow) -> None:
+        number, stage = row.number, graph.stages[row.number]
         total = row.total
         place = {"job_id": job_id, "number": number}
         self.stages.append({**place, "name": stage.name, "state": row.state.value, "waits": row.waits, "total": total})
@@ -229,17 +230,17 @@ class Batch:
         )
 
 
-def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> dict[int, StageRow]:
+@lru_cache(maxsize=1024)
+def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> tuple[StageRow, ...]:
     """The stage rows of a new job: what needs nothing is ready, unless the job waits for others."""
-    new = {
-        number: StageRow(number, State.NEW, len(stage.needs), total, total)
+    totals = [0 if stage.fan_out or number in skip else 1 for number, stage in enumerate(graph.stages)]
+    new = tuple(
+        StageRow(number, State.NEW, len(stage.needs), totals[number], totals[number])
         for number, stage in enumerate(graph.stages)
-        for total in [0 if stage.fan_out or number in skip else 1]
-    }
+    )
     begun = advance(graph, new, halted=False, cancelled=False, skip=skip)
     if begun.status.is_final:
         raise BadSpec(f"nothing would be left to do: every stage of flow {graph.flow!r} is skipped")
-    rows = {**new, **{row.number: row for row in begun.stages}}
     if waiting:
-        return {n: replace(row, state=State.NEW) if row.state is State.READY else row for n, row in rows.items()}
-    return rows
+        return tuple(row._replace(state=State.NEW) if row.state is State.READY else row for row in begun.stages)
+    return begun.stages

@@ -21,7 +21,7 @@ arguments and of the rows that it reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 Row = Mapping[str, Any]
@@ -46,11 +46,13 @@ class Write:
     """Many rows into one or more tables at once, by group.
 
     PostgreSQL has one statement of this name and takes each column of each group as an array
-    parameter `group_column`; SQLite has a statement `name_group` for each group, run per row.
+    parameter `group_column`; SQLite has a statement (or a short script) `name_group` for each group, run
+    for every row. `common` are parameters that all rows share.
     """
 
     name: str
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
+    common: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 
 

@@ -8,7 +8,7 @@ whether its transaction was committed, and may repeat it, since every word is re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import asyncpg
@@ -153,14 +153,14 @@ class Postgres:
             await connection.execute(mark, version)
 
 
-def columns(step: Write) -> dict[str, Sequence[Any]]:
+def columns(step: Write) -> dict[str, Any]:
     """Rows by group -> one array per column, named `group_column`."""
-    return {
-        f"{group}_{column}": [row[column] for row in rows]
-        for group, rows in step.groups.items()
-        if rows
-        for column in rows[0]
-    }
+    found: dict[str, Any] = dict(step.common)
+    for group, rows in step.groups.items():
+        if rows:
+            for column in rows[0]:
+                found[f"{group}_{column}"] = [row[column] for row in rows]
+    return found
 
 
 def _ending(steps: Steps[T], rows: Rows) -> T:

@@ -69,22 +69,21 @@ class Driver:
             case Ask():
                 params = {k: json.dumps(v) if isinstance(v, (list, tuple)) else v for k, v in step.params.items()}
                 params["now"] = now
-                rows: list[sqlite3.Row] = []
+                found: list[sqlite3.Row] = []
                 for part in self._statements[step.name].parts:
-                    rows = self._connection.execute(part, params).fetchall()
-                return rows
+                    found = self._connection.execute(part, params).fetchall()
+                return found
             case Write():
                 for group, many in step.groups.items():
                     if many:
-                        text = self._statements[f"{step.name}_{group}"].text
-                        self._connection.executemany(text, [{**row, "now": now} for row in many])
+                        rows = [{**row, **step.common, "now": now} for row in many]
+                        for part in self._statements[f"{step.name}_{group}"].parts:
+                            self._connection.executemany(part, rows)
                 return []
             case Reserve():
                 # Safe: we are the only writer until this transaction ends.
-                found = self._connection.execute(
-                    "select seq from sqlite_sequence where name = ?", (step.table,)
-                ).fetchone()
-                first = (found[0] if found else 0) + 1
+                sequence = "select coalesce(max(seq), 0) from sqlite_sequence where name = ?"
+                first = 1 + self._connection.execute(sequence, (step.table,)).fetchone()[0]
                 return list(range(first, first + step.count))
 
 

@@ -90,52 +90,56 @@ select h.id, h.job_id, h.stage, h.position, h.state, h.token, h.tries, h.losses,
 from held h join jobs j on j.id = h.job_id
 
 -- name: settle
--- Everything that one batch of words changes, in one statement. Called with the task and job rows locked.
-with t as (
-    update task set state = s.state, parked = s.parked, ready_at = coalesce(s.ready_at, task.ready_at), tries = s.tries,
-        losses = s.losses, releases = s.releases, result = s.result::jsonb, error = s.error::jsonb, ended_at = s.ended_at,
+-- Everything that one batch of words changes, in one statement. Called with the task and job rows locked. What the
+-- history and the event say of a task is taken from its row as it was: one statement sees one moment.
+with m as materialized (
+    select * from unnest(:moves_id::bigint[], :moves_state::text[], :moves_ready_at::bigint[], :moves_tries::integer[],
+        :moves_losses::integer[], :moves_releases::integer[], :moves_result::text[], :moves_error::text[],
+        :moves_outcome::text[], :moves_digest::text[], :moves_generation::integer[], :moves_kind::text[],
+        :moves_data::text[])
+        with ordinality as x (id, state, ready_at, tries, losses, releases, result, error, outcome, digest, generation,
+            kind, data, n)
+), t as (
+    update task set state = m.state, parked = coalesce(m.ready_at > :at::bigint, false),
+        ready_at = coalesce(m.ready_at, task.ready_at), tries = m.tries, losses = m.losses, releases = m.releases,
+        result = m.result::jsonb, error = m.error::jsonb, ended_at = case when m.ready_at is null then :at end,
         worker = null, lease_until = null, stops_at = null, request = null
-    from unnest(:tasks_id::bigint[], :tasks_state::text[], :tasks_parked::boolean[], :tasks_ready_at::bigint[],
-        :tasks_tries::integer[], :tasks_losses::integer[], :tasks_releases::integer[], :tasks_result::text[],
-        :tasks_error::text[], :tasks_ended_at::bigint[])
-        as s (id, state, parked, ready_at, tries, losses, releases, result, error, ended_at)
-    where task.id = s.id
+    from m where task.id = m.id
 ), a as (
     insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
         started_at, ended_at)
-    select x.task_id, x.token, x.job_id, x.generation, x.try, x.worker, x.outcome, x.digest, x.state, x.ready_at,
-        x.error::jsonb, x.silent_ms, x.started_at, x.ended_at
-    from unnest(:attempts_task_id::bigint[], :attempts_token::integer[], :attempts_job_id::bigint[],
-        :attempts_generation::integer[], :attempts_try::integer[], :attempts_worker::bigint[], :attempts_outcome::text[],
-        :attempts_digest::text[], :attempts_state::text[], :attempts_ready_at::bigint[], :attempts_error::text[],
-        :attempts_silent_ms::bigint[], :attempts_started_at::bigint[], :attempts_ended_at::bigint[])
-        as x (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
-            started_at, ended_at)
+    select m.id, was.token, was.job_id, m.generation, was.tries, was.worker, m.outcome, m.digest, m.state, m.ready_at,
+        m.error::jsonb, case when m.outcome = 'lost' then :at - was.lease_until end, was.claimed_at, :at
+    from m join task was on was.id = m.id
 ), s as (
     -- The counter moves by what was settled, never to a number that somebody read earlier.
-    update stage set state = n.state, waits = n.waits, total = stage.total + n.added,
-        remaining = stage.remaining - n.ended + n.added, failed = stage.failed + n.failed,
-        cancelled = stage.cancelled + n.cancelled, ended_at = n.ended_at
+    update stage set state = x.state, waits = x.waits, total = stage.total + x.added,
+        remaining = stage.remaining - x.ended + x.added, failed = stage.failed + x.failed,
+        cancelled = stage.cancelled + x.cancelled,
+        ended_at = case when x.state in ('new', 'ready') then null else :at end
     from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_waits::smallint[],
-        :stages_added::integer[], :stages_ended::integer[], :stages_failed::integer[], :stages_cancelled::integer[],
-        :stages_ended_at::bigint[])
-        as n (job_id, number, state, waits, added, ended, failed, cancelled, ended_at)
-    where stage.job_id = n.job_id and stage.number = n.number
+        :stages_added::integer[], :stages_ended::integer[], :stages_failed::integer[], :stages_cancelled::integer[])
+        as x (job_id, number, state, waits, added, ended, failed, cancelled)
+    where stage.job_id = x.job_id and stage.number = x.number
 ), j as (
-    update job set status = n.status, phase = n.phase, outcome = n.outcome, failing = n.failing, stopped = n.stopped,
-        warnings = n.warnings, error = coalesce(n.error::jsonb, job.error), ended_at = n.ended_at
-    from unnest(:jobs_id::bigint[], :jobs_status::text[], :jobs_phase::text[], :jobs_outcome::text[],
-        :jobs_failing::boolean[], :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[],
-        :jobs_ended_at::bigint[])
-        as n (id, status, phase, outcome, failing, stopped, warnings, error, ended_at)
-    where job.id = n.id
+    update job set status = x.status, phase = x.phase, failing = x.failing, stopped = x.stopped, warnings = x.warnings,
+        error = coalesce(x.error::jsonb, job.error),
+        outcome = case when x.status in ('completed', 'failed', 'cancelled') then x.status end,
+        ended_at = case when x.status in ('completed', 'failed', 'cancelled') then :at end
+    from unnest(:jobs_id::bigint[], :jobs_status::text[], :jobs_phase::text[], :jobs_failing::boolean[],
+        :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[])
+        as x (id, status, phase, failing, stopped, warnings, error)
+    where job.id = x.id
 )
 insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-select e.at, e.kind, e.job_id, e.task_id, e.stage, e.token, e.worker, e.data::jsonb
-from unnest(:events_at::bigint[], :events_kind::text[], :events_job_id::bigint[], :events_task_id::bigint[],
-    :events_stage::smallint[], :events_token::integer[], :events_worker::bigint[], :events_data::text[])
-    with ordinality as e (at, kind, job_id, task_id, stage, token, worker, data, n)
-order by e.n
+select :at, e.kind, e.job_id, e.task_id, e.stage, e.token, e.worker, e.data::jsonb from (
+    select m.kind, was.job_id, m.id as task_id, was.stage, was.token, was.worker, m.data, 0 as turn, m.n
+    from m join task was on was.id = m.id
+    union all
+    select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
+    from unnest(:events_kind::text[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
+        with ordinality as x (kind, job_id, stage, data, n)
+) e order by e.turn, e.n
 
 -- name: open_stages
 -- Tasks of stages that opened, or were found needless: new -> ready or skipped.

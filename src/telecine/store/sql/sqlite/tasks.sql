@@ -51,31 +51,36 @@ select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses,
     j.generation, j.warnings, j.run_at, j.created_at, {now} as now
 from json_each(:ids) as i join task t on t.id = i.value join job j on j.id = t.job_id
 
--- name: settle_tasks
-update task set state = :state, parked = :parked, ready_at = coalesce(:ready_at, ready_at), tries = :tries, losses = :losses,
-    releases = :releases, result = :result, error = :error, ended_at = :ended_at,
+-- name: settle_moves
+-- History and event first: they take the task as it was.
+insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
+    started_at, ended_at)
+select id, token, job_id, :generation, tries, worker, :outcome, :digest, :state, :ready_at, :error,
+    case when :outcome = 'lost' then :at - lease_until end, claimed_at, :at
+from task where id = :id;
+insert into event (at, kind, job_id, task_id, stage, token, worker, data)
+select :at, :kind, job_id, id, stage, token, worker, :data from task where id = :id;
+update task set state = :state, parked = coalesce(:ready_at > :at, 0), ready_at = coalesce(:ready_at, ready_at),
+    tries = :tries, losses = :losses, releases = :releases, result = :result, error = :error,
+    ended_at = case when :ready_at is null then :at end,
     worker = null, lease_until = null, stops_at = null, request = null
 where id = :id
 
--- name: settle_attempts
-insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
-    started_at, ended_at)
-values (:task_id, :token, :job_id, :generation, :try, :worker, :outcome, :digest, :state, :ready_at, :error, :silent_ms,
-    :started_at, :ended_at)
-
 -- name: settle_stages
 update stage set state = :state, waits = :waits, total = total + :added, remaining = remaining - :ended + :added,
-    failed = failed + :failed, cancelled = cancelled + :cancelled, ended_at = :ended_at
+    failed = failed + :failed, cancelled = cancelled + :cancelled,
+    ended_at = case when :state in ('new', 'ready') then null else :at end
 where job_id = :job_id and number = :number
 
 -- name: settle_jobs
-update job set status = :status, phase = :phase, outcome = :outcome, failing = :failing, stopped = :stopped,
-    warnings = :warnings, error = coalesce(:error, error), ended_at = :ended_at
+update job set status = :status, phase = :phase, failing = :failing, stopped = :stopped, warnings = :warnings,
+    error = coalesce(:error, error),
+    outcome = case when :status in ('completed', 'failed', 'cancelled') then :status end,
+    ended_at = case when :status in ('completed', 'failed', 'cancelled') then :at end
 where id = :id
 
 -- name: settle_events
-insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-values (:at, :kind, :job_id, :task_id, :stage, :token, :worker, :data)
+insert into event (at, kind, job_id, stage, data) values (:at, :kind, :job_id, :stage, :data)
 
 -- name: open_stages_stages
 update task set state = :state, ready_at = :ready_at, parked = :parked, ended_at = :ended_at, rank = :rank + position * :cost
