@@ -25,7 +25,8 @@ def dialect_of(url: str) -> Dialect:
         return "sqlite"
     if url.startswith(("postgresql://", "postgres://")):
         return "postgres"
-    raise BadSpec(f"database address {url!r} is not understood; use sqlite:///path or postgresql://host/name")
+    scheme = url.partition(":")[0]  # not the whole address: it may hold a password
+    raise BadSpec(f"database address starting with {scheme!r} is not understood; use sqlite:///path or postgresql://host/name")
 
 
 def open_store(url: str, *, dice: Dice, size: int = 4) -> Sqlite | Postgres:

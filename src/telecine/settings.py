@@ -1,0 +1,194 @@
+"""One frozen `Settings`, read once at the edge.
+
+Each value comes from the first that names it: the command line, a `TELECINE_*` variable, a TOML file
+(`telecine.toml` in the current folder, or the one that `TELECINE_CONFIG` names), the default. A name that does not
+exist is refused with the nearest one that does, so that no typo goes unnoticed. Functions receive the value
+that they need, not this object.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from telecine.errors import BadSpec, UnknownSetting
+
+PREFIX = "TELECINE_"
+FILE = "telecine.toml"
+# Names with our prefix that are no settings: where the file is, and what only the tests read.
+NOT_SETTINGS = ("TELECINE_CONFIG", "TELECINE_TEST_")
+BEATS_PER_LEASE = 3
+
+_PASSWORD = re.compile(r"(://[^:@/?#]*):.*@")
+_SECRET = re.compile(r"([?&](?:[a-z_]*(?:password|secret|token|key)[a-z_]*)=)[^&]*", re.IGNORECASE)
+
+
+def redacted(url: str) -> str:
+    """The address without its secrets; rather too much is hidden than too little."""
+    return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Settings(BaseModel):
+    """Everything that can be set. Making one reads no environment: see `load`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    database_url: str = Field(
+        "sqlite:///.telecine/telecine.db",
+        repr=False,
+        description="The database that holds all state: sqlite:///path or postgresql://…",
+    )
+    pool_size: int = Field(4, ge=1, le=100, description="Connections to PostgreSQL, besides the one for beats")
+    queue_mode: str = Field("database", description="How wake-ups travel: `database`")
+    artifacts_url: str = Field(
+        ".telecine/artifacts", repr=False, description="Where files that tasks keep are stored: a folder or s3://…"
+    )
+    scratch: Path = Field(Path(".telecine/scratch"), description="Folder for the working files of running tasks")
+    lease_seconds: float = Field(20.0, gt=0, description="How long a task stays with a worker that has gone quiet")
+    beat_seconds: float = Field(5.0, gt=0, description="How often a worker renews its leases")
+    sweep_seconds: float = Field(2.0, gt=0, description="How often the fleet looks for lost work")
+    poll_seconds: float = Field(2.0, gt=0, description="How often a worker looks for work when no wake-up came")
+    slots: int = Field(default_factory=_cores, ge=1, le=10_000, description="Tasks that a worker runs at once")
+    worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="Name of this worker")
+    labels: tuple[str, ...] = Field((), description="What this worker can do beyond the ordinary, e.g. `gpu`")
+    flows: tuple[str, ...] = Field((), description="Python modules whose flows are registered and served")
+    drain_grace_seconds: float = Field(
+        300.0, ge=0, description="How long a draining worker may finish before it gives its tasks back"
+    )
+    retention_days: float = Field(30.0, gt=0, description="How long finished jobs are kept before they are archived")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged")
+    log_format: Literal["text", "json"] = Field("text", description="How log lines look")
+
+    @field_validator("labels", "flows", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """An environment variable cannot hold a list: names parted by commas."""
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("labels")
+    @classmethod
+    def _plain_labels(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if bad := next((label for label in value if not label or set(label) & set("/@+,\n")), None):
+            raise ValueError(f"label {bad!r} may not be empty or contain / @ + or ,")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if not value.startswith(("sqlite:///", "postgresql://", "postgres://")) or value == "sqlite:///":
+            raise ValueError(f"{redacted(value)!r} is not understood; use sqlite:///path or postgresql://host/name")
+        return value
+
+    @field_validator("queue_mode")
+    @classmethod
+    def _known_mode(cls, value: str) -> str:
+        if value in ("redis", "hybrid"):
+            raise ValueError(f"{value!r} needs the Redis bell, which this release does not have yet; use 'database'")
+        if value != "database":
+            raise ValueError(f"{value!r} is not a queue mode; use 'database'")
+        return value
+
+    @model_validator(mode="after")
+    def _lease_outlasts_beats(self) -> Settings:
+        if self.lease_seconds < BEATS_PER_LEASE * self.beat_seconds:
+            raise ValueError(
+                f"a lease of {self.lease_seconds:g} s is too short for a beat every {self.beat_seconds:g} s: "
+                f"lease_seconds must be at least {BEATS_PER_LEASE} × beat_seconds, so that one lost beat costs no work"
+            )
+        return self
+
+    def shown(self, name: str) -> Any:
+        """The value of a setting as it may be printed."""
+        value = getattr(self, name)
+        if isinstance(value, Path):
+            return str(value)
+        return redacted(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings, and for each the place that it came from."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def load(
+    environ: Mapping[str, str] | None = None,
+    *,
+    folder: Path | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """Read the settings; `given` (what the command line says) wins over all else, unless it is None."""
+    environ = os.environ if environ is None else environ
+    layers = [
+        _from_file(environ, folder or Path()),
+        _from_environment(environ),
+        {name: (value, "command line") for name, value in (given or {}).items() if value is not None},
+    ]
+    found: dict[str, tuple[Any, str]] = {}
+    for layer in layers:
+        found |= layer
+    places = {name: place for name, (_, place) in found.items()}
+    try:
+        settings = Settings(**{name: value for name, (value, _) in found.items()})
+    except ValidationError as error:
+        raise BadSpec(_sentence(error, places)) from None
+    return Loaded(settings, {name: places.get(name, "default") for name in Settings.model_fields})
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, tuple[Any, str]]:
+    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    ours = [name for name in environ if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS)]
+    _refuse_unknown(ours, known)
+    # Compose files and service units pass an unset variable on as an empty one.
+    return {known[name]: (environ[name], name) for name in ours if environ[name] != ""}
+
+
+def _from_file(environ: Mapping[str, str], folder: Path) -> dict[str, tuple[Any, str]]:
+    named = environ.get(f"{PREFIX}CONFIG")
+    path = folder / (named or FILE)
+    if not path.exists():
+        if named:
+            raise BadSpec(f"TELECINE_CONFIG names {named}, which does not exist")
+        return {}
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadSpec(f"{path} cannot be read: {error}") from None
+    _refuse_unknown(content, Settings.model_fields, f" in {path}")
+    return {name: (value, str(path)) for name, value in content.items()}
+
+
+def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str = "") -> None:
+    known = list(known)
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "`telecine config` lists them all"
+            raise UnknownSetting(f"unknown setting {name}{where}; {hint}")
+
+
+def _sentence(error: ValidationError, places: Mapping[str, str]) -> str:
+    """The first thing that is wrong, in one sentence, without the value: it may be a secret."""
+    [first, *_] = error.errors()
+    message = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:
+        return message
+    name = str(first["loc"][0])
+    place = places.get(name, "default")
+    label = place if place.startswith(PREFIX) else f"{name} ({place})"
+    return f"{label}: {message[:1].lower()}{message[1:]}"
