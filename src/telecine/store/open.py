@@ -26,7 +26,9 @@ def dialect_of(url: str) -> Dialect:
     if url.startswith(("postgresql://", "postgres://")):
         return "postgres"
     scheme = url.partition(":")[0]  # not the whole address: it may hold a password
-    raise BadSpec(f"database address starting with {scheme!r} is not understood; use sqlite:///path or postgresql://host/name")
+    raise BadSpec(
+        f"database address starting with {scheme!r} is not understood; use sqlite:///path or postgresql://host/name"
+    )
 
 
 def open_store(url: str, *, dice: Dice, size: int = 4) -> Sqlite | Postgres:
