@@ -22,7 +22,7 @@ class Ripple:
 
 def ripple(moves: Sequence[Move], graphs: Mapping[int, Graph]) -> Steps[Ripple]:
     """Write the moves and all that follows from them."""
-    now = moves[0].row["now"]
+    now = moves[0].job["now"]
     ledger = Ledger(now)
     by_job: dict[int, list[Move]] = {}
     for move in moves:
@@ -30,7 +30,7 @@ def ripple(moves: Sequence[Move], graphs: Mapping[int, Graph]) -> Steps[Ripple]:
     rows = yield Ask("stages_of", {"ids": sorted(by_job)})
     stages = stages_by_job(rows)
     for job_id, some in by_job.items():
-        graph = graphs[some[0].row["flow_id"]]
+        graph = graphs[some[0].job["flow_id"]]
         yield from _job(ledger, graph, stages[job_id], some)
     yield from ledger.write()
     return Ripple(frozenset(ledger.opening.lanes), tuple(ledger.ended))
@@ -53,7 +53,7 @@ def stages_by_job(rows: Iterable[Row]) -> dict[int, dict[int, StageRow]]:
 
 
 def _job(ledger: Ledger, graph: Graph, before: dict[int, StageRow], moves: list[Move]) -> Steps[None]:
-    job = moves[0].row
+    job = moves[0].job
     rows = dict(before)
     warnings, error, failing = job["warnings"], None, bool(job["failing"])
     skip: set[int] = set()
@@ -72,19 +72,19 @@ def _job(ledger: Ledger, graph: Graph, before: dict[int, StageRow], moves: list[
         if isinstance(move.fact, Done) and after.state is State.DONE:
             _take_result(ledger, graph, rows, move, skip)
     if failing and not job["failing"]:
-        rows = yield from cancel_waiting(rows, job["job_id"], ledger.now)
+        rows = yield from cancel_waiting(rows, job["id"], ledger.now)
     close_job(ledger, graph, before, rows, Standing(job, warnings, failing, error, frozenset(skip)))
 
 
 def _take_result(ledger: Ledger, graph: Graph, rows: dict[int, StageRow], move: Move, skip: set[int]) -> None:
     """What a handler's `Done` asks for: fan-out, facts, publishing, skipping."""
-    done, job = move.fact, move.row
+    done, job = move.fact, move.job
     assert isinstance(done, Done)
     for name, items in (done.plan or {}).items():
         number = graph.numbers[name]
         row = rows[number]
         if row.state is State.NEW:
-            ledger.opening.plan(graph, job["job_id"], number, row.total, pieces_of(items))
+            ledger.opening.plan(graph, job["id"], number, row.total, pieces_of(items))
             rows[number] = row._replace(total=row.total + len(items), remaining=row.remaining + len(items))
     skip.update(graph.numbers[name] for name in done.skip)
     if done.stop:
@@ -94,7 +94,7 @@ def _take_result(ledger: Ledger, graph: Graph, rows: dict[int, StageRow], move: 
         if done.facts or done.publish:
             ledger.subjects.append({**subject, "owner": job["owner"], "facts": json.dumps(done.facts or {})})
         if done.publish:
-            ledger.publish.append({**subject, "job_id": job["job_id"]})
+            ledger.publish.append({**subject, "job_id": job["id"]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def close_job(
 ) -> None:
     """Ask `advance` what becomes of the job, and put it into the ledger."""
     cancelled = bool(job.row["cancel_asked"])
-    job_id = job.row["job_id"]
+    job_id = job.row["id"]
     stopped = bool(job.row["stopped"]) or bool(job.skip)
     stages = tuple(rows[number] for number in range(len(rows)))
     result = advance(graph, stages, halted=cancelled or job.failing, cancelled=cancelled, skip=job.skip)
@@ -145,7 +145,7 @@ def close_job(
 
 def _job_row(job: Standing, status: Status, phase: Status, stopped: bool) -> dict[str, Any]:
     return {
-        "id": job.row["job_id"],
+        "id": job.row["id"],
         "status": status.value,
         "phase": phase.value,
         "failing": job.failing,

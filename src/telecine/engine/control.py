@@ -20,7 +20,7 @@ def _hold(job_id: int) -> Steps[Row]:
     rows = yield Ask("job_hold", {"ids": [job_id]})
     if not rows:
         raise NotFound(f"there is no job {job_id}")
-    return {**dict(rows[0]), "job_id": job_id}
+    return dict(rows[0])
 
 
 def cancel(job_id: JobId, shelf: Shelf, *, reason: str = "cancelled", actor: str = "") -> Steps[Status]:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from telecine.engine.settle import task_of
 from telecine.engine.shelf import Shelf
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import ERROR_CHARS, Holding, Kept, Line, Millis, Mode, Orders, State, TaskId, WorkerId
@@ -58,12 +57,12 @@ def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> St
     if not rows:
         raise LeaseLost(task_id, token)
     row = rows[0]
-    task = task_of(row)
-    if task.state is not State.RUNNING or task.token != token:
+    if row["state"] != State.RUNNING or row["token"] != token:
         raise LeaseLost(task_id, token)
-    if task.lease_until is None or row["now"] >= task.lease_until:
+    if row["now"] >= row["lease_until"]:
         raise LeaseLost(task_id, token, "lease_expired")
-    graph = (yield from shelf.fetch([row["flow_id"]]))[row["flow_id"]]
+    [job] = yield Ask("job_flow", {"id": row["job_id"]})
+    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
     version = graph.stages[row["stage"]].version
     artifacts = [
         {

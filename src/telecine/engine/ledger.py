@@ -15,9 +15,10 @@ from telecine.store import Ask, Row, Steps, Write
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One accepted word: the task's row as it was, and what the rules say about it."""
+    """One accepted word: the rows of the task and its job as they were, and what the rules say."""
 
     row: Row
+    job: Row
     fact: Fact
     after: After
     digest: str
@@ -85,7 +86,7 @@ def write_task(ledger: Ledger, move: Move) -> None:
             "error": error,
             "outcome": after.outcome,
             "digest": move.digest,
-            "generation": row["generation"],
+            "generation": move.job["generation"],
             "kind": kind,
             "data": data,
         }

@@ -53,7 +53,7 @@ class Opening:
         stage = graph.stages[number]
         ready_at = max(now, job["run_at"] or 0)
         rank = ready_at - boost(job["priority"], stage.priority_offset)
-        job_id = job["job_id"]
+        job_id = job["id"]
         self.lanes.add(graph.lane(number))
         if (job_id, number) in self.added:
             for task in self.added[job_id, number]:

@@ -1,14 +1,15 @@
 """Hear words about leases: lock, decide, write. Every change of a running task goes through here.
 
-One batch is one transaction of four statements, whatever its size:
+One batch is one transaction of a few statements, whatever its size:
 
-    1  lock the tasks, then their jobs, each in id order, and read both      (task_hold)
-    2  read the stages of those jobs, now that nobody else can move them     (stages_of)
+    1  lock the tasks in id order and read them                              (task_hold)
+    2  lock their jobs in id order and read them                             (job_hold)
+    3  read the stages of those jobs, now that nobody else can move them     (stages_of)
        — decide each word, and what follows from it, in Python, purely —
-    3  write tasks, attempts, stages, jobs and events                        (settle)
-    4  open what became ready, if anything did                               (open_stages, task_add)
+    4  write tasks, attempts, stages, jobs and events                        (settle)
+    5  open what became ready, if anything did                               (open_stages, task_add)
 
-The locked read is the guard: between it and the write nobody can change what the decision looked at,
+The locked reads are the guard: between it and the write nobody can change what the decision looked at,
 so there is no second set of conditions in SQL that could drift from the rules.
 """
 
@@ -41,8 +42,10 @@ class Settled:
 def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
     """Apply `words`; a refused one changes nothing, a repeated one gets its first answer."""
     rows = yield Ask("task_hold", {"ids": sorted({word.task_id for word in words})})
-    graphs = yield from shelf.fetch(row["flow_id"] for row in rows)
-    hearing = Hearing({row["id"]: row for row in rows}, graphs, dice)
+    jobs = {row["id"]: row for row in (yield Ask("job_hold", {"ids": sorted({row["job_id"] for row in rows})}))}
+    graphs = yield from shelf.fetch(job["flow_id"] for job in jobs.values())
+    held = {row["id"]: (row, jobs[row["job_id"]]) for row in rows}
+    hearing = Hearing(held, graphs, dice)
     for place, word in enumerate(words):
         hearing.hear(place, word)
     if hearing.unheard:
@@ -54,7 +57,7 @@ def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
 class Hearing:
     """Decides a batch of words one by one; a task that was moved once is not moved again."""
 
-    def __init__(self, held: Mapping[int, Row], graphs: Mapping[int, Graph], dice: Dice) -> None:
+    def __init__(self, held: Mapping[int, tuple[Row, Row]], graphs: Mapping[int, Graph], dice: Dice) -> None:
         self.answers: dict[int, Answer] = {}
         self.moves: list[Move] = []
         self.unheard: list[int] = []
@@ -67,8 +70,8 @@ class Hearing:
             same = move.row["token"] == word.token and move.digest == digest_of(word.fact)
             self.answers[place] = self.answers[first] if same else _refused(word, "lease_lost")
             return
-        row = self._held.get(word.task_id)
-        verdict = "lease_lost" if row is None else _decide(word, row, self._graphs[row["flow_id"]], self._dice)
+        found = self._held.get(word.task_id)
+        verdict = "lease_lost" if found is None else self._decide(word, *found)
         if isinstance(verdict, str):
             self.answers[place] = _refused(word, verdict)
             self.unheard.append(place)
@@ -78,21 +81,21 @@ class Hearing:
         after = verdict.after
         self.answers[place] = Answer(word.task_id, word.token, True, after.outcome, after.state, after.ready_at)
 
+    def _decide(self, word: Word, row: Row, job: Row) -> Move | str:
+        graph = self._graphs[job["flow_id"]]
+        fact = _checked(word.fact, row["stage"], graph)
+        policy = graph.stages[row["stage"]].policy
+        verdict = decide(task_of(row, job), fact, word.token, policy=policy, now=job["now"], dice=self._dice)
+        if isinstance(verdict, After):
+            return Move(row, job, fact, verdict, digest_of(word.fact))
+        return verdict.code
+
 
 def _refused(word: Word, code: str) -> Answer:
     return Answer(word.task_id, word.token, False, code)
 
 
-def _decide(word: Word, row: Row, graph: Graph, dice: Dice) -> Move | str:
-    fact = _checked(word.fact, row["stage"], graph)
-    policy = graph.stages[row["stage"]].policy
-    verdict = decide(task_of(row), fact, word.token, policy=policy, now=row["now"], dice=dice)
-    if isinstance(verdict, After):
-        return Move(row, fact, verdict, digest_of(word.fact))
-    return verdict.code
-
-
-def task_of(row: Row) -> Task:
+def task_of(row: Row, job: Row) -> Task:
     return Task(
         id=row["id"],
         state=State(row["state"]),
@@ -103,8 +106,8 @@ def task_of(row: Row) -> Task:
         max_attempts=row["max_attempts"],
         lease_until=row["lease_until"],
         stops_at=row["stops_at"],
-        cancel_asked=bool(row["cancel_asked"]),
-        failing=bool(row["failing"]),
+        cancel_asked=bool(job["cancel_asked"]),
+        failing=bool(job["failing"]),
     )
 
 

@@ -3,7 +3,7 @@
 -- The worker's row is locked in share mode, so a drain that was acknowledged is obeyed. Tasks are locked first,
 -- then jobs, each in id order. A repeat of the request returns what the first one was granted.
 -- `held` returns the newest version of each job (a locking read does), so a cancel that commits while
--- this statement waits is seen.
+-- this statement waits is seen. Sets are handed on as arrays: joins between them would be planned as nested loops.
 with me as materialized (
     select id from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null for share
 ), again as materialized (
@@ -23,20 +23,19 @@ with me as materialized (
 ), picked as materialized (
     select id, job_id from candidate order by rank, id limit :wanted
 ), held as materialized (
-    select id, status, cancel_asked, failing from job
+    select id, status, cancel_asked or failing as halted from job
     where id = any (array(select job_id from picked)) order by id for no key update
 ), granted as (
     update task t
     set state = 'running', token = t.token + 1, tries = t.tries + 1, worker = :worker, request = :request,
         claimed_at = {now}, lease_until = {now} + :ttl::bigint,
         stops_at = {now} + least(t.stall_ms, t.limit_ms), progress = null, note = null
-    from picked p join held h on h.id = p.job_id
-    where t.id = p.id and not h.cancel_asked and not h.failing
+    where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from held where halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
         t.limit_ms, t.rank
 ), begun as (
     update job j set status = j.phase, started_at = coalesce(j.started_at, {now})
-    from held h where j.id = h.id and h.status = 'pending' and j.id in (select job_id from granted)
+    where j.id = any (array(select id from held where status = 'pending' and not halted))
 ), said as (
     insert into event (at, kind, job_id, task_id, stage, token, worker)
     select {now}, 'task.started', job_id, id, stage, token, :worker from granted
@@ -50,7 +49,7 @@ select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.
 from again join task t on t.id = again.id join job j on j.id = t.job_id
 union all
 select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true
-from picked p join held h on h.id = p.job_id where h.cancel_asked or h.failing
+from picked p where p.job_id = any (array(select id from held where halted))
 order by rank, id
 
 -- name: glance
@@ -73,21 +72,10 @@ with due as materialized (
 update task t set parked = false from due where t.id = due.id returning t.id, t.lane
 
 -- name: task_hold
--- Locks the tasks, then their jobs, each in id order, and returns both as they are now.
-with held as materialized (
-    select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
-        t.stops_at, t.worker, t.claimed_at, t.optional, t.kept, t.stall_ms, t.limit_ms
-    from task t where t.id = any (:ids::bigint[]) order by t.id for no key update
-), jobs as materialized (
-    select j.id, j.flow_id, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.cancel_asked, j.failing,
-        j.stopped, j.generation, j.warnings, j.run_at, j.created_at
-    from job j where j.id = any (array(select job_id from held)) order by j.id for no key update
-)
-select h.id, h.job_id, h.stage, h.position, h.state, h.token, h.tries, h.losses, h.releases, h.max_attempts, h.lease_until,
-    h.stops_at, h.worker, h.claimed_at, h.optional, h.kept, h.stall_ms, h.limit_ms,
-    j.flow_id, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.cancel_asked, j.failing, j.stopped,
-    j.generation, j.warnings, j.run_at, j.created_at, {now} as now
-from held h join jobs j on j.id = h.job_id
+-- Locks the tasks in id order and returns them as they are now. Their jobs are locked next, by `job_hold`.
+select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
+    t.stops_at, t.worker, t.optional, {now} as now
+from task t where t.id = any (:ids::bigint[]) order by t.id for no key update
 
 -- name: settle
 -- Everything that one batch of words changes, in one statement. Called with the task and job rows locked. What the

@@ -46,10 +46,8 @@ returning id, lane
 
 -- name: task_hold
 select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
-    t.stops_at, t.worker, t.claimed_at, t.optional, t.kept, t.stall_ms, t.limit_ms,
-    j.flow_id, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.cancel_asked, j.failing, j.stopped,
-    j.generation, j.warnings, j.run_at, j.created_at, {now} as now
-from json_each(:ids) as i join task t on t.id = i.value join job j on j.id = t.job_id
+    t.stops_at, t.worker, t.optional, {now} as now
+from json_each(:ids) as i join task t on t.id = i.value
 
 -- name: settle_moves
 -- History and event first: they take the task as it was.

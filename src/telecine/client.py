@@ -1,0 +1,149 @@
+"""The public Python interface: submit jobs and follow them, from any program.
+
+    async with telecine.connect("postgresql://…") as t:
+        submitted = await t.submit("greet", {"name": "Ada"})
+        job = await t.wait(submitted.job_id, timeout=60)
+
+Nothing runs here: workers do. What is submitted is durable when `submit` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from telecine.engine import Submission, Submitted
+from telecine.errors import BadSpec
+from telecine.facts import SECOND, Instant, JobId, Json, Status
+from telecine.flow import Flow
+from telecine.settings import Settings, load
+from telecine.store.within import Transaction, run_within
+from telecine.wiring import Parts, open_engine
+
+When = datetime | Instant
+
+
+@asynccontextmanager
+async def connect(url: str | None = None, *, settings: Settings | None = None) -> AsyncIterator[Client]:
+    """Open a client on the database at `url`; without one, on the database of the settings.
+
+    A SQLite file is made if there is none. PostgreSQL must have been prepared by `telecine migrate`.
+    """
+    chosen = settings or load(given={"database_url": url}).settings
+    if settings is not None and url is not None:
+        chosen = settings.model_copy(update={"database_url": url})
+    async with open_engine(chosen) as parts:
+        yield Client(parts)
+
+
+class Client:
+    """One open connection to Telecine's database; made by `connect`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._engine = parts.engine
+        self._registered: set[int] = set()
+
+    # -- flows -----------------------------------------------------------------------------------
+
+    async def register(self, flow: Flow) -> None:
+        """Make a flow known to the database. Workers do it for the flows that they serve."""
+        await self._engine.register(flow)
+        self._registered.add(id(flow))
+
+    async def pause(self, flow: str) -> None:
+        """Let no task of this flow start; what runs goes on."""
+        await self._engine.pause(flow, True)
+
+    async def resume(self, flow: str) -> None:
+        """Let the tasks of a paused flow start again."""
+        await self._engine.pause(flow, False)
+
+    # -- jobs ------------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        flow: str | Flow,
+        spec: Json = None,
+        *,
+        owner: str = "",
+        subject: tuple[str, str] | None = None,
+        priority: int | str = "normal",
+        run_at: When | None = None,
+        after: Iterable[int] = (),
+        skip: Iterable[str] = (),
+        key: str | None = None,
+        dedupe_key: str | None = None,
+        transaction: Transaction | None = None,
+    ) -> Submitted:
+        """Submit one job and say its id.
+
+        `spec` is what the handlers read, any JSON. `subject` is what the job is about, as (kind, id). `run_at`
+        is the earliest start. `after` names jobs that must complete first. `skip` names stages that need not
+        run. The same `key` again returns the first job instead of a second one; the same `dedupe_key` returns the
+        twin that has not finished.
+
+        `transaction` is a connection of the caller's, to the same database, in a transaction (asyncpg or
+        sqlite3): the job then exists if and when the caller commits, and workers find it at their next look.
+        """
+        one = Submission(
+            flow=await self._name(flow),
+            spec=spec,
+            owner=owner,
+            subject=subject,
+            priority=priority,
+            run_at=instant(run_at),
+            after=tuple(after),
+            skip=tuple(skip),
+            key=key,
+            dedupe_key=dedupe_key,
+        )
+        [answer] = await self.submit_many([one], transaction=transaction)
+        return answer
+
+    async def submit_many(
+        self, wanted: Sequence[Submission], *, transaction: Transaction | None = None
+    ) -> list[Submitted]:
+        """Submit thousands of jobs at once: all of them, or none."""
+        if transaction is None:
+            return await self._engine.submit_many(wanted)
+        known = [(one, *await self._engine.flow_row(one.flow)) for one in wanted]
+        return await run_within(self._parts.store, transaction, lambda: self._engine.submission(known))
+
+    async def cancel(self, job_id: int, *, reason: str = "cancelled", actor: str = "") -> Status:
+        """End the job: what has not begun at once, what runs with its worker's next beat."""
+        return await self._engine.cancel(JobId(job_id), reason=reason, actor=actor)
+
+    async def retry(self, job_id: int, *, actor: str = "") -> None:
+        """Open a failed or cancelled job again; what was done stays done."""
+        await self._engine.retry(JobId(job_id), actor=actor)
+
+    async def edit(
+        self,
+        job_id: int,
+        *,
+        version: int | None = None,
+        priority: int | str | None = None,
+        run_at: When | None = None,
+    ) -> None:
+        """Change the priority or the earliest start of an unfinished job, if it is still at `version`."""
+        await self._engine.edit(JobId(job_id), version=version, priority=priority, run_at=instant(run_at))
+
+    async def _name(self, flow: str | Flow) -> str:
+        if isinstance(flow, str):
+            return flow
+        if id(flow) not in self._registered:
+            await self.register(flow)
+        return flow.name
+
+
+def instant(when: When | None) -> Instant | None:
+    """A moment as the engine counts it: milliseconds since 1970."""
+    if isinstance(when, datetime):
+        if when.tzinfo is None:
+            raise BadSpec(f"{when.isoformat()} has no time zone: use an aware datetime, e.g. in UTC")
+        return round(when.timestamp() * SECOND)
+    return when
