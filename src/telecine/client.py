@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from telecine.engine import Submission, Submitted
 from telecine.errors import BadSpec
@@ -32,10 +30,9 @@ async def connect(url: str | None = None, *, settings: Settings | None = None) -
 
     A SQLite file is made if there is none. PostgreSQL must have been prepared by `telecine migrate`.
     """
-    chosen = settings or load(given={"database_url": url}).settings
     if settings is not None and url is not None:
-        chosen = settings.model_copy(update={"database_url": url})
-    async with open_engine(chosen) as parts:
+        raise BadSpec("connect takes an address or settings, not both")
+    async with open_engine(settings or load(given={"database_url": url}).settings) as parts:
         yield Client(parts)
 
 
@@ -45,14 +42,14 @@ class Client:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._engine = parts.engine
-        self._registered: set[int] = set()
+        self._registered: set[Flow] = set()
 
     # -- flows -----------------------------------------------------------------------------------
 
     async def register(self, flow: Flow) -> None:
         """Make a flow known to the database. Workers do it for the flows that they serve."""
         await self._engine.register(flow)
-        self._registered.add(id(flow))
+        self._registered.add(flow)
 
     async def pause(self, flow: str) -> None:
         """Let no task of this flow start; what runs goes on."""
@@ -135,7 +132,7 @@ class Client:
     async def _name(self, flow: str | Flow) -> str:
         if isinstance(flow, str):
             return flow
-        if id(flow) not in self._registered:
+        if flow not in self._registered:
             await self.register(flow)
         return flow.name
 
