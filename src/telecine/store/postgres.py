@@ -39,6 +39,8 @@ LOST = (
 )
 _LOCALS = "; ".join(f"set local {name} = {value}" for name, value in SETTINGS.items() if name != "application_name")
 MOST_AHEAD = 256
+# Ids are the order in which lists show jobs, so nobody sits on a stock of them for longer than this.
+STALE_SECONDS = 1.0
 
 
 class Postgres:
@@ -52,6 +54,7 @@ class Postgres:
         self._statements = load("postgres")
         self._ids: dict[str, list[int]] = {"job": [], "task": []}
         self._ahead = {"job": 1, "task": 1}
+        self._fetched = {"job": 0.0, "task": 0.0}
 
     async def run(self, make: Callable[[], Steps[T]]) -> T:
         for turn in range(TURNS):
@@ -122,12 +125,18 @@ class Postgres:
 
     async def _reserve(self, connection: Connection, step: Reserve) -> list[int]:
         """Ids from the sequence; who asks often gets some in advance, who asks once gets no gap."""
-        ids = self._ids[step.table]
-        if len(ids) < step.count:
+        clock = asyncio.get_running_loop().time
+        if clock() - self._fetched[step.table] > STALE_SECONDS:
+            self._ids[step.table], self._ahead[step.table] = [], 1
+        # Others may take from the same stock, or add to it, while we wait: look again after every wait.
+        while len(self._ids[step.table]) < step.count:
             ahead = self._ahead[step.table]
             self._ahead[step.table] = min(MOST_AHEAD, ahead * 2)
             fresh = f"select nextval('{step.table}_id') as id from generate_series(1, $1)"
-            ids.extend(row["id"] for row in await connection.fetch(fresh, max(step.count - len(ids), ahead)))
+            missing = max(step.count - len(self._ids[step.table]), ahead)
+            self._fetched[step.table] = clock()
+            self._ids[step.table].extend(row["id"] for row in await connection.fetch(fresh, missing))
+        ids = self._ids[step.table]
         taken, self._ids[step.table] = ids[: step.count], ids[step.count :]
         return taken
 

@@ -50,7 +50,7 @@ create table job (
     check ((outcome is not null) = (ended_at is not null)),
     check ((outcome is null) or (outcome = status)),
     check ((outcome is not null) = (status in ('completed', 'failed', 'cancelled')))
-) with (fillfactor = 80);
+) with (fillfactor = 50);
 -- Serve the lists: newest first, by owner, by flow, by subject; open jobs; ended ones by outcome and age.
 create index job_owner on job (owner, id);
 create index job_flow on job (flow, id);
@@ -82,7 +82,7 @@ create table stage (
     ended_at bigint,
     primary key (job_id, number),
     check (remaining <= total)
-) with (fillfactor = 80);
+) with (fillfactor = 50);
 
 create table task (
     id bigint primary key,
@@ -122,7 +122,7 @@ create table task (
     check ((state = 'running') = (worker is not null)),
     check ((state = 'ready') <= (ready_at is not null and rank is not null)),
     check (not parked or state = 'ready')
-) with (fillfactor = 70);
+) with (fillfactor = 50);
 create unique index task_place on task (job_id, stage, position);
 -- Serves `claim`: only the rows that can be claimed are in it.
 create index task_ready on task (lane, rank, id) where state = 'ready' and not parked;
