@@ -78,10 +78,13 @@ class Postgres:
     async def _once(self, steps: Steps[T]) -> T:
         async with self.connections.borrow() as connection:
             try:
-                step = await self._first(connection, steps)
+                step = next(steps)
+                # Sequences are outside of transactions, so ids are fetched before one begins.
+                while isinstance(step, Reserve):
+                    step = steps.send(await self._reserve(connection, step))
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            if not isinstance(step, Reserve) and step.whole:
+            if step.whole:
                 rows = await self._do(connection, step)
                 return _ending(steps, rows)
             await connection.execute(f"begin; {_LOCALS}" if self.connections.pooled else "begin")
@@ -92,13 +95,6 @@ class Postgres:
                 raise
             await connection.execute("commit")
             return result
-
-    async def _first(self, connection: Connection, steps: Steps[T]) -> Step:
-        """Sequences are outside of transactions, so ids are fetched before one begins."""
-        step = next(steps)
-        while isinstance(step, Reserve):
-            step = steps.send(await self._reserve(connection, step))
-        return step
 
     async def drive(self, connection: Connection, steps: Steps[T], first: Step | None = None) -> T:
         """Run `steps` on a connection whose transaction is the caller's business."""
