@@ -114,12 +114,11 @@ class Engine:
         """The newest registered graph of a flow. Another process may register a newer one: looked up anew
         when this process has not registered it itself."""
         if name not in self._flows:
-            found = await self.store.read(lambda: registering.newest(name))
+            found = await self.store.read(lambda: registering.newest(name, self._shelf))
             if found is None:
                 names = await self.store.read(registering.names)
                 known = f"known flows: {', '.join(names)}" if names else "no flow is registered yet"
                 raise NotFound(f"there is no flow {name!r}; {known}")
-            self._shelf.put(*found)
             return found
         return self._flows[name]
 
@@ -158,16 +157,12 @@ class Engine:
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:
             await self._wind_down(job_id)
-        due = await self.store.run(claiming.unpark) if len(rows) < wanted else frozenset()
-        if due:
-            rows = [*rows, *await self._claim_more(ask, len(rows))]
+        if len(rows) < wanted:
+            self.bell.ring(await self.store.run(claiming.unpark))
+            # Nothing was granted under this request yet, so what fell due just now can be.
+            rows = rows or [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
         graphs = await self.store.read(lambda: claiming.graphs_for(rows, self._shelf)) if rows else {}
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
-
-    async def _claim_more(self, ask: claiming.Claim, got: int) -> list[Any]:
-        more = claiming.Claim(ask.worker, f"{ask.request}+", ask.lanes, ask.wanted - got, ask.ttl)
-        rows = await self.store.run(lambda: claiming.claim(more))
-        return [row for row in rows if not row["halted"]]
 
     async def _wind_down(self, job_id: int) -> None:
         await self.store.run(lambda: control.wind_down(job_id, self._shelf))

@@ -103,9 +103,7 @@ def _reset(job_id: int, row: StageRow) -> dict[str, object]:
     return {**place, "waits": row.waits, "total": row.total, "remaining": row.remaining}
 
 
-def edit(
-    job_id: JobId, version: int | None, priority: int | str | None, run_at: Instant | None
-) -> Steps[frozenset[str]]:
+def edit(job_id: JobId, version: int | None, priority: int | str | None, run_at: Instant | None) -> Steps[None]:
     """Change priority or run_at of a job that has not ended, if nobody else edited it meanwhile."""
     job = yield from _hold(job_id)
     if job["outcome"] is not None:
@@ -114,12 +112,13 @@ def edit(
         raise VersionMismatch(f"job {job_id} is at version {job['version']}, not {version}: read it again")
     now_priority = job["priority"] if priority is None else priority_of(priority)
     shift = boost(job["priority"], 0) - boost(now_priority, 0)
+    yield Ask(
+        "job_edit", {"id": job_id, "priority": now_priority, "run_at": job["run_at"] if run_at is None else run_at}
+    )
+    yield Ask("task_rerank", {"job_id": job_id, "shift": shift})
     if run_at is not None:
-        shift += max(run_at, job["now"]) - max(job["run_at"] or 0, job["created_at"])
-    yield Ask("job_edit", {"id": job_id, "priority": now_priority, "run_at": run_at or job["run_at"]})
-    yield Ask("task_rerank", {"job_id": job_id, "shift": shift, "run_at": run_at})
+        yield Ask("task_reschedule", {"job_id": job_id, "run_at": run_at})
     yield Ask("event_say", _event("job.edited", job_id, {"priority": now_priority, "run_at": run_at}))
-    return frozenset()
 
 
 def pause(flow: str, paused: bool) -> Steps[None]:

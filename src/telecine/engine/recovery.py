@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from telecine.facts import Expired, Fact, Instant, Millis, Overdue, TaskId, Word
+from telecine.facts import DAY, Expired, Fact, Instant, Millis, Overdue, TaskId, Word
 from telecine.store import Ask, Steps
 from telecine.world import Machine
 
@@ -36,7 +36,7 @@ def take_turn(period: Millis, lease: Millis) -> Steps[Turn | None]:
     silent = rows[0]["silent"]
     grace = silent > lease // 2
     if grace:
-        yield Ask("grace", {"ttl": lease, "silent": min(silent, lease)})
+        yield Ask("grace", {"ttl": lease, "silent": min(silent, DAY)})
     return Turn(rows[0]["now"], silent, grace)
 
 

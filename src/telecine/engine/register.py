@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from telecine.engine.shelf import Shelf
 from telecine.errors import NotFound
 from telecine.facts import Json, Mode, WorkerId
-from telecine.graph import Graph, from_json
+from telecine.graph import Graph
 from telecine.store import Ask, Steps
 
 
@@ -42,10 +43,12 @@ def flow(graph: Graph) -> Steps[int]:
     return int(rows[0]["id"])
 
 
-def newest(name: str) -> Steps[tuple[int, Graph] | None]:
-    rows = yield Ask("flow_list", {})
-    found = next((row for row in rows if row["name"] == name), None)
-    return None if found is None else (found["id"], from_json(found["graph"]))
+def newest(name: str, shelf: Shelf) -> Steps[tuple[int, Graph] | None]:
+    rows = yield Ask("flow_newest", {"name": name})
+    if not rows:
+        return None
+    flow_id = rows[0]["id"]
+    return flow_id, (yield from shelf.fetch([flow_id]))[flow_id]
 
 
 def names() -> Steps[list[str]]:

@@ -52,10 +52,13 @@ update job set priority = :priority, run_at = :run_at, version = version + 1 whe
 
 -- name: task_rerank
 -- The rank keeps its ready time and moves only by what was edited.
-update task set rank = rank + :shift::bigint,
-    ready_at = case when :run_at::bigint is null then ready_at else :run_at end,
-    parked = case when :run_at::bigint is null then parked else :run_at > {now} end
-where job_id = :job_id and state = 'ready' and (:run_at::bigint is null or token = 0)
+update task set rank = rank + :shift::bigint where job_id = :job_id and state = 'ready'
+
+-- name: task_reschedule
+-- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced.
+update task set rank = rank - ready_at + greatest(:run_at::bigint, {now}), ready_at = greatest(:run_at::bigint, {now}),
+    parked = :run_at::bigint > {now}
+where job_id = :job_id and state = 'ready' and token = 0
 
 -- name: job_reopen
 update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
@@ -117,6 +120,9 @@ returning id
 
 -- name: flow_get
 select id, name, version, graph::text as graph, paused from flow where id = :id
+
+-- name: flow_newest
+select id from flow where name = :name order by registered_at desc, id desc limit 1
 
 -- name: flow_list
 select distinct on (name) id, name, version, graph::text as graph, paused, registered_at from flow

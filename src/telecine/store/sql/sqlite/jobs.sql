@@ -37,10 +37,14 @@ update job set cancel_asked = 1, error = :error where id = :id
 update job set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
 
 -- name: task_rerank
-update task set rank = rank + :shift,
-    ready_at = case when :run_at is null then ready_at else :run_at end,
-    parked = case when :run_at is null then parked else :run_at > {now} end
-where job_id = :job_id and state = 'ready' and (:run_at is null or token = 0)
+-- The rank keeps its ready time and moves only by what was edited.
+update task set rank = rank + :shift where job_id = :job_id and state = 'ready'
+
+-- name: task_reschedule
+-- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced.
+update task set rank = rank - ready_at + max(:run_at, {now}), ready_at = max(:run_at, {now}),
+    parked = :run_at > {now}
+where job_id = :job_id and state = 'ready' and token = 0
 
 -- name: job_reopen
 update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
@@ -101,6 +105,9 @@ returning id
 -- name: flow_get
 select id, name, version, graph, paused from flow where id = :id
 
+-- name: flow_newest
+select id from flow where name = :name order by registered_at desc, id desc limit 1
+
 -- name: flow_list
 select id, name, version, graph, paused, registered_at from flow f
 where id = (select id from flow g where g.name = f.name order by registered_at desc, id desc limit 1) order by name
@@ -110,7 +117,17 @@ update flow set paused = :paused where name = :name returning id
 
 -- name: subject_put_subjects
 insert into subject (kind, id, owner, facts, updated_at) values (:kind, :id, :owner, :facts, {now})
-on conflict (kind, id) do update set facts = json_patch(subject.facts, excluded.facts), updated_at = excluded.updated_at
+on conflict (kind, id) do update set updated_at = excluded.updated_at, facts = (
+    -- As `||` does on PostgreSQL: new keys win, nothing is merged deeper. JSON's true, false and null come as 1, 0, null.
+    select json_group_object(key, json(case type
+        when 'true' then 'true' when 'false' then 'false' when 'null' then 'null'
+        when 'text' then json_quote(value) else value end))
+    from (
+        select key, value, type from json_each(subject.facts) where key not in (select key from json_each(excluded.facts))
+        union all
+        select key, value, type from json_each(excluded.facts)
+    )
+)
 
 -- name: subject_get
 select kind, id, owner, facts, current_version from subject where kind = :kind and id = :id
