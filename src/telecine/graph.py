@@ -46,9 +46,12 @@ class Graph:
     stages: tuple[StageSpec, ...]
     followers: tuple[tuple[int, ...], ...] = ()
     numbers: dict[str, int] = field(default_factory=dict)
+    lanes: tuple[str, ...] = ()
 
     def lane(self, number: int, extra: Iterable[str] = ()) -> str:
         """Where a task of this stage queues: workers claim only lanes that they can serve."""
+        if not extra:
+            return self.lanes[number]
         stage = self.stages[number]
         return lane(self.flow, stage.name, stage.version, (*stage.labels, *extra))
 
@@ -77,7 +80,8 @@ def build(flow: str, version: int, stages: Iterable[StageSpec]) -> Graph:
     ordered = _in_order(flow, list(stages))
     numbers = {stage.name: number for number, stage in enumerate(ordered)}
     followers = tuple(tuple(n for n, other in enumerate(ordered) if stage.name in other.needs) for stage in ordered)
-    graph = Graph(flow, version, tuple(ordered), followers, numbers)
+    lanes = tuple(lane(flow, stage.name, stage.version, stage.labels) for stage in ordered)
+    graph = Graph(flow, version, tuple(ordered), followers, numbers, lanes)
     for stage in ordered:
         _check(graph, stage)
     return graph
@@ -104,6 +108,8 @@ def _in_order(flow: str, stages: list[StageSpec]) -> list[StageSpec]:
     for stage in stages:
         if unknown := next((need for need in stage.needs if need not in names), None):
             raise BadFlow(f"stage {stage.name!r} of flow {flow!r} needs {unknown!r}, which does not exist")
+        if again := next((need for need in stage.needs if stage.needs.count(need) > 1), None):
+            raise BadFlow(f"stage {stage.name!r} of flow {flow!r} needs {again!r} twice")
     ordered: list[StageSpec] = []
     while len(ordered) < len(stages):
         placed = {stage.name for stage in ordered}
@@ -117,7 +123,8 @@ def _in_order(flow: str, stages: list[StageSpec]) -> list[StageSpec]:
 
 def _check(graph: Graph, stage: StageSpec) -> None:
     bad = f"stage {stage.name!r} of flow {graph.flow!r}"
-    if any(mark in part for part in (graph.flow, stage.name, *stage.labels) for mark in "/@+,\n") or not stage.name:
+    parts = (graph.flow, stage.name, *stage.labels)
+    if not all(parts) or any(mark in part for part in parts for mark in "/@+,\n"):
         raise BadFlow(f"{bad}: names and labels may not be empty or contain / @ + or ,")
     if stage.phase not in PHASES:
         raise BadFlow(f"{bad} has phase {stage.phase!r}; phases are {', '.join(PHASES)}")
@@ -171,7 +178,8 @@ def advance(
     """
     now = list(rows)
     for number, was in enumerate(rows):  # needs come first, so one pass is enough
-        row = now[number] = _next(now[number], needless=number in skip, halted=halted)
+        awaited = any(not now[graph.numbers[need]].state.is_final for need in graph.stages[number].needs)
+        row = now[number] = _next(now[number], needless=number in skip, halted=halted, awaited=awaited)
         if not was.state.is_final and _satisfies(graph.stages[number], row.state):
             for follower in graph.followers[number]:
                 now[follower] = now[follower]._replace(waits=now[follower].waits - 1)
@@ -186,13 +194,14 @@ def advance(
     )
 
 
-def _next(row: StageRow, *, needless: bool, halted: bool) -> StageRow:
-    """One stage, given what its needs have become."""
+def _next(row: StageRow, *, needless: bool, halted: bool, awaited: bool) -> StageRow:
+    """One stage, given what its needs have become; `awaited` while one of them has not ended."""
     if row.state is State.NEW:
         if needless or (row.waits == 0 and row.total == 0 and not halted):
             return row._replace(state=State.SKIPPED, remaining=0)
         if halted:
-            return row._replace(state=State.CANCELLED) if row.remaining == 0 else row
+            # While something before it runs, it may still be planned: a person's retry must find that plan.
+            return row if row.remaining or awaited else row._replace(state=State.CANCELLED)
         if row.waits == 0:
             return row._replace(state=State.READY)
     if row.state is State.READY and row.remaining == 0:

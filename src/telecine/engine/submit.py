@@ -12,10 +12,10 @@ from typing import Any
 from telecine.engine.opening import boost
 from telecine.errors import BadSpec, KeyReused, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json, State
-from telecine.graph import Graph, StageRow, advance, job_phase
+from telecine.graph import Graph, StageRow, advance
 from telecine.store import Ask, Reserve, Steps, Write
 
-MOST_SPEC_BYTES = 1_000_000
+MOST_SPEC_CHARS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,21 +169,16 @@ class Batch:
 
     def groups(self) -> dict[str, list[dict[str, Any]]]:
         events = [{"job_id": job["id"]} for job in self.jobs]
-        return {
-            "jobs": self.jobs,
-            "after": self.after,
-            "stages": self.stages,
-            "tasks": self.tasks,
-            "events": events,
-        }
+        return {"jobs": self.jobs, "after": self.after, "stages": self.stages, "tasks": self.tasks, "events": events}
 
     def add(self, job_id: int, one: Submission, flow_id: int, graph: Graph, waiting: list[int]) -> None:
-        rows = first_stages(graph, frozenset(graph.numbers[name] for name in one.skip), bool(waiting))
+        skip = frozenset(graph.numbers[name] for name in one.skip) if one.skip else frozenset()
+        rows, phase = first_stages(graph, skip, bool(waiting))
         priority = priority_of(one.priority)
         kind, subject_id = one.subject or (None, None)
-        spec = json.dumps({} if one.spec is None else one.spec)
-        if len(spec) > MOST_SPEC_BYTES:
-            raise BadSpec(f"the spec has {len(spec):,} characters; at most {MOST_SPEC_BYTES:,} are taken")
+        spec = "{}" if one.spec is None else json.dumps(one.spec)
+        if len(spec) > MOST_SPEC_CHARS:
+            raise BadSpec(f"the spec has {len(spec):,} characters; at most {MOST_SPEC_CHARS:,} are taken")
         self.jobs.append(
             {
                 "id": job_id,
@@ -192,7 +187,7 @@ class Batch:
                 "owner": one.owner,
                 "subject_kind": kind,
                 "subject_id": subject_id,
-                "phase": job_phase(graph, rows).value,
+                "phase": phase,
                 "priority": priority,
                 "spec": spec,
                 "dedupe_key": one.dedupe_key,
@@ -202,16 +197,24 @@ class Batch:
         )
         self.after.extend({"job_id": job_id, "after_id": other} for other in waiting)
         for row in rows:
-            self._stage(job_id, one, graph, row)
+            self._stage(job_id, one.run_at, graph, row, priority)
 
-    def _stage(self, job_id: int, one: Submission, graph: Graph, row: StageRow) -> None:
+    def _stage(self, job_id: int, run_at: Instant | None, graph: Graph, row: StageRow, priority: int) -> None:
         number, stage = row.number, graph.stages[row.number]
-        total = row.total
-        place = {"job_id": job_id, "number": number}
-        self.stages.append({**place, "name": stage.name, "state": row.state.value, "waits": row.waits, "total": total})
-        if not total:
+        state = row.state.value
+        self.stages.append(
+            {
+                "job_id": job_id,
+                "number": number,
+                "name": stage.name,
+                "state": state,
+                "waits": row.waits,
+                "total": row.total,
+            }
+        )
+        if not row.total:
             return
-        lane = graph.lane(number)
+        lane = graph.lanes[number]
         if row.state is State.READY:
             self.lanes.add(lane)
         self.tasks.append(
@@ -220,9 +223,9 @@ class Batch:
                 "job_id": job_id,
                 "stage": number,
                 "lane": lane,
-                "state": row.state.value,
-                "run_at": one.run_at,
-                "boost": boost(priority_of(one.priority), stage.priority_offset),
+                "state": state,
+                "run_at": run_at,
+                "boost": boost(priority, stage.priority_offset),
                 "max_attempts": stage.policy.max_attempts,
                 "stall_ms": stage.policy.stall,
                 "limit_ms": stage.policy.limit,
@@ -231,8 +234,8 @@ class Batch:
 
 
 @lru_cache(maxsize=1024)
-def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> tuple[StageRow, ...]:
-    """The stage rows of a new job: what needs nothing is ready, unless the job waits for others."""
+def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> tuple[tuple[StageRow, ...], str]:
+    """The stage rows of a new job, and its first phase: what needs nothing is ready, unless the job waits."""
     totals = [0 if stage.fan_out or number in skip else 1 for number, stage in enumerate(graph.stages)]
     new = tuple(
         StageRow(number, State.NEW, len(stage.needs), totals[number], totals[number])
@@ -241,6 +244,7 @@ def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> tuple[Sta
     begun = advance(graph, new, halted=False, cancelled=False, skip=skip)
     if begun.status.is_final:
         raise BadSpec(f"nothing would be left to do: every stage of flow {graph.flow!r} is skipped")
-    if waiting:
-        return tuple(row._replace(state=State.NEW) if row.state is State.READY else row for row in begun.stages)
-    return begun.stages
+    if not waiting:
+        return begun.stages, begun.phase.value
+    closed = (row._replace(state=State.NEW) if row.state is State.READY else row for row in begun.stages)
+    return tuple(closed), begun.phase.value
