@@ -13,7 +13,8 @@ from telecine.errors import SchemaMissing, Unreachable
 from telecine.facts import SECOND
 from telecine.settings import Settings
 from telecine.store import Store
-from telecine.store.open import bring_up_to_date, check_schema, dialect_of, open_store
+from telecine.store.migrate import newest
+from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
 from telecine.world import World
 
 
@@ -59,6 +60,19 @@ def _open(settings: Settings, world: World, create: bool) -> Store:
 
 def sqlite_path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
+
+
+async def migrate_database(settings: Settings) -> tuple[int | None, int]:
+    """Bring the schema up to date; the version before and after."""
+    url = settings.database_url
+    store = _open(settings, World(), create=True)
+    try:
+        assert isinstance(store, Migratable)
+        before = await store.schema_version()
+        await bring_up_to_date(store, url)
+        return before, newest(dialect_of(url))
+    finally:
+        await store.close()
 
 
 async def _settle_schema(store: Store, url: str) -> None:

@@ -1,0 +1,73 @@
+"""The list of commands, and how each of them ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from telecine.cli import setup
+from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, complain, exit_code
+from telecine.errors import TelecineError
+
+HELP = """Durable media processing: every task is a leased row in a SQL database, so no work is ever lost.
+
+Settings come from TELECINE_* variables or telecine.toml; `telecine config` shows them. Exit codes: 0 fine, 2 bad
+input, 3 not found, 4 conflict, 5 the job failed, 6 no database."""
+
+app = typer.Typer(
+    name="telecine",
+    help=HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"telecine {version('telecine')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+RUNNING = "Running Telecine"
+app.command(rich_help_panel=RUNNING)(setup.migrate)
+app.command(rich_help_panel=RUNNING)(setup.config)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; whatever is expected to go wrong ends in one sentence and a number."""
+    try:
+        return app(list(arguments), standalone_mode=False) or OK
+    except TelecineError as error:
+        complain(str(error))
+        return exit_code(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has left; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except Exception as error:
+        # Typer's own errors; their class has moved between its releases, this method has not.
+        sentence = getattr(error, "format_message", None)
+        if sentence is None:
+            raise
+        context = getattr(error, "ctx", None)
+        hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+        complain(f"{' '.join(sentence().split())}{hint}")
+        return BAD_INPUT

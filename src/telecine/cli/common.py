@@ -1,0 +1,66 @@
+"""What all commands share: the two options that each has, the way to the database, and how errors end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from telecine.errors import Conflict, NotFound, Refused, StoreError, TelecineError
+
+if TYPE_CHECKING:
+    from telecine.client import Client
+    from telecine.settings import Loaded
+
+Database = Annotated[
+    str | None,
+    typer.Option("--database", metavar="URL", help="The database, if not the one of the settings.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (streams: one object per line).")]
+JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number.", show_default=False)]
+
+OK, BUG, BAD_INPUT, NOT_FOUND, CONFLICT, JOB_FAILED, NO_DATABASE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+# The first that fits; what is in none of these lines is our bug.
+EXIT: tuple[tuple[type[TelecineError], int], ...] = (
+    (NotFound, NOT_FOUND),
+    (Conflict, CONFLICT),
+    (StoreError, NO_DATABASE),
+    (Refused, BAD_INPUT),
+    (TelecineError, BUG),
+)
+
+
+def exit_code(error: TelecineError) -> int:
+    return next(code for kind, code in EXIT if isinstance(error, kind))
+
+
+def complain(sentence: str) -> None:
+    print(f"telecine: {sentence}", file=sys.stderr)
+
+
+def perform(work: Coroutine[Any, Any, int | None]) -> None:
+    """Run a command's work; a number that it returns is the exit code."""
+    import asyncio
+
+    code = asyncio.run(work)
+    if code:
+        raise typer.Exit(code)
+
+
+def settings_for(database: str | None, given: Mapping[str, Any] | None = None) -> Loaded:
+    from telecine.settings import load
+
+    return load(given={"database_url": database, **(given or {})})
+
+
+@asynccontextmanager
+async def session(database: str | None, *, create: bool = False) -> AsyncIterator[Client]:
+    """A client for one command; only commands that bring work make a SQLite file that is not there."""
+    from telecine.client import Client
+    from telecine.wiring import open_engine
+
+    async with open_engine(settings_for(database).settings, create=create) as parts:
+        yield Client(parts)

@@ -1,0 +1,160 @@
+"""How values look on a terminal: times, sizes, states, bars and tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from telecine.facts import DAY, HOUR, MINUTE, SECOND, Instant, Millis
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+# A pipe has no width: lines that are meant for grep shall not be cut.
+PIPE_WIDTH = 200
+BAR_WIDTH = 24
+
+TONES = {
+    "pending": "bright_black",
+    "validating": "cyan",
+    "planning": "cyan",
+    "downloading_inputs": "cyan",
+    "processing": "blue",
+    "uploading_outputs": "blue",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "new": "bright_black",
+    "ready": "cyan",
+    "scheduled": "cyan",
+    "retrying": "yellow",
+    "running": "blue",
+    "done": "green",
+    "error": "red",
+    "skipped": "bright_black",
+    "idle": "green",
+    "busy": "blue",
+    "draining": "yellow",
+    "disabled": "red",
+    "offline": "red",
+    "active": "green",
+    "paused": "yellow",
+}
+
+
+@cache
+def console() -> Console:
+    """Rich obeys NO_COLOR and TERM by itself."""
+    from rich.console import Console
+
+    plain = Console(highlight=False, soft_wrap=False)
+    if plain.is_terminal or "COLUMNS" in os.environ:
+        return plain
+    return Console(highlight=False, soft_wrap=False, width=PIPE_WIDTH)
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_line(value: object) -> None:
+    """One object of a stream; a reader at the other end of a pipe gets it at once."""
+    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+
+
+def table(*columns: str, right: Iterable[str] = ()) -> Table:
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in columns:
+        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return made
+
+
+def state(word: str) -> Text:
+    from rich.text import Text
+
+    return Text(word.replace("_", " "), style=TONES.get(word, ""))
+
+
+def dim(words: str) -> Text:
+    from rich.text import Text
+
+    return Text(words, style="bright_black")
+
+
+def bar(done: float, width: int = BAR_WIDTH, style: str = "blue") -> Text:
+    """A progress bar that also reads well in a log: filled, rest, per cent."""
+    from rich.text import Text
+
+    full = min(width, int(done * width))
+    whole = Text("━" * full, style=style)
+    whole.append("━" * (width - full), style="bright_black" if console().color_system else "")
+    if not console().color_system:
+        whole = Text("#" * full + "-" * (width - full))
+    whole.append(f" {done:4.0%}")
+    return whole
+
+
+def utc(at: Instant | None) -> str:
+    """A moment in UTC, to the second."""
+    return "" if at is None else datetime.fromtimestamp(at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(at: Instant | None) -> str | None:
+    """The same for JSON, to the millisecond."""
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at / SECOND, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def span(length: Millis) -> str:
+    """A length of time in its two largest units."""
+    if length < SECOND:
+        return f"{max(0, length)} ms"
+    if length < 10 * SECOND:
+        return f"{length / SECOND:.1f} s"
+    units = [("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND)]
+    parts: list[str] = []
+    for name, unit in units:
+        if length >= unit and len(parts) < 2:
+            parts.append(f"{length // unit} {name}")
+            length %= unit
+    return " ".join(parts)
+
+
+def ago(at: Instant | None, now: Instant) -> str:
+    """How long ago, or how far ahead, a moment is by the database's clock."""
+    if at is None:
+        return ""
+    return f"{span(now - at)} ago" if at <= now else f"in {span(at - now)}"
+
+
+def moment(at: Instant | None, now: Instant) -> str:
+    return "" if at is None else f"{ago(at, now)} ({utc(at)} UTC)"
+
+
+def size(count: int | None) -> str:
+    if count is None:
+        return ""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def is_terminal() -> bool:
+    return sys.stdout.isatty() and console().is_terminal
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
