@@ -16,6 +16,7 @@ def test_no_source_or_test_file_is_longer_than_300_lines() -> None:
         for folder in ("src", "tests")
         for kind in ("*.py", "*.sql")
         for path in (ROOT / folder).rglob(kind)
+        if path.parent.name != "migrations"  # one file per step of the schema, never edited again
     ]
 
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in files}

@@ -3,7 +3,7 @@ select '' as mine
 
 -- name: event_number
 -- Nothing to do: one writer at a time, so the id is given in the order of commits.
-select 0 as numbered
+select min(0, :wanted) as numbered
 
 -- name: event_after
 select seq, at, kind, job_id, task_id, stage, token, worker, data from event
