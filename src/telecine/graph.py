@@ -180,7 +180,7 @@ def advance(
     for number, was in enumerate(rows):  # needs come first, so one pass is enough
         awaited = any(not now[graph.numbers[need]].state.is_final for need in graph.stages[number].needs)
         row = now[number] = _next(now[number], needless=number in skip, halted=halted, awaited=awaited)
-        if not was.state.is_final and _satisfies(graph.stages[number], row.state):
+        if not was.state.is_final and satisfies(graph.stages[number], row.state):
             for follower in graph.followers[number]:
                 now[follower] = now[follower]._replace(waits=now[follower].waits - 1)
     became = [(row.number, row.state) for row, was in zip(now, rows, strict=True) if row.state is not was.state]
@@ -189,7 +189,7 @@ def advance(
         stages=tuple(now),
         opened=tuple(n for n, state in became if state is State.READY),
         skipped=tuple(n for n, state in became if state is State.SKIPPED),
-        status=_status(graph, now, phase, cancelled),
+        status=job_status(graph, now, phase, cancelled),
         phase=phase,
     )
 
@@ -215,7 +215,7 @@ def _closed(row: StageRow) -> State:
     return State.CANCELLED if row.cancelled else State.DONE
 
 
-def _satisfies(stage: StageSpec, state: State) -> bool:
+def satisfies(stage: StageSpec, state: State) -> bool:
     return state in (State.DONE, State.SKIPPED) or (state is State.ERROR and stage.optional)
 
 
@@ -225,7 +225,7 @@ def job_phase(graph: Graph, rows: Iterable[StageRow]) -> Status:
     return PHASES[min(open_phases)] if open_phases else PHASES[-1]
 
 
-def _status(graph: Graph, rows: Sequence[StageRow], phase: Status, cancelled: bool) -> Status:
+def job_status(graph: Graph, rows: Sequence[StageRow], phase: Status, cancelled: bool) -> Status:
     if any(not row.state.is_final for row in rows):
         return phase
     if cancelled:
