@@ -18,10 +18,6 @@ class LocalBell:
         self._waiting: set[asyncio.Future[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def rings(self) -> int:
-        return self._rings
-
     def ring(self, lanes: Iterable[str]) -> None:
         if not any(True for _ in lanes):
             return
@@ -34,20 +30,25 @@ class LocalBell:
         except RuntimeError:
             here = False
         if here:
-            self._wake()
+            self.wake()
             return
         try:
-            loop.call_soon_threadsafe(self._wake)
+            loop.call_soon_threadsafe(self.wake)
         except RuntimeError:  # that loop is closed: there is nobody to wake
             return
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Ring, in the thread of those who wait."""
         self._rings += 1
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
 
     async def wait(self, timeout: float) -> None:
+        await self.heard(timeout)
+
+    async def heard(self, timeout: float) -> bool:
+        """Wait; was there a ring that this task had not heard yet?"""
         self._loop = loop = asyncio.get_running_loop()
         me = asyncio.current_task()
         assert me is not None
@@ -60,10 +61,11 @@ class LocalBell:
             finally:
                 timer.cancel()
                 self._waiting.discard(future)
-        self._heard[me] = self._rings
+        known, self._heard[me] = self._heard.get(me, 0), self._rings
+        return known != self._rings
 
     async def close(self) -> None:
-        self._wake()
+        self.wake()
 
 
 def _end(future: asyncio.Future[None]) -> None:

@@ -37,13 +37,11 @@ class SqliteBell:
         while left > 0 and not self._closed:
             if self._changed():
                 self._quiet = 0
+                self._local.wake()  # whoever else waits here has not seen it
+            look = min(left, BUSY_LOOK if self._quiet < BUSY_LOOKS else IDLE_LOOK)
+            if await self._local.heard(look):
                 return
             self._quiet += 1
-            look = min(left, BUSY_LOOK if self._quiet < BUSY_LOOKS else IDLE_LOOK)
-            before = self._local.rings
-            await self._local.wait(look)
-            if self._local.rings != before:
-                return
             left -= look
 
     def _changed(self) -> bool:

@@ -1,0 +1,195 @@
+"""A bell between machines: LISTEN and NOTIFY on one channel per schema.
+
+        ring ──▶ local waiters, at once
+             └─▶ pg_notify, on a connection of its own ──▶ every other process that listens
+
+The first ring goes out at once, further ones at most every 10 ms. Nothing here is needed for correctness: a dead
+connection, or a transaction pooler that swallows LISTEN (a probe at the start finds out), costs latency only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
+
+import asyncpg
+
+from telecine.dispatch.local import LocalBell
+from telecine.retry import Dice
+
+SPACING = 0.010
+PROBE_SECONDS = 2.0
+CHECK_SECONDS = 20.0
+MOST_BACKOFF = 5.0
+GOODBYE_SECONDS = 1.0
+BROKEN = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+Connection = asyncpg.Connection
+
+
+class PostgresBell:
+    """Ring from anywhere, wait in the loop that waits first."""
+
+    vague = False
+
+    def __init__(self, url: str, *, dice: Dice) -> None:
+        self._url = url
+        self._dice = dice
+        self._local = LocalBell()
+        self._mouth = Mouth(url)
+        self._ear: asyncio.Task[None] | None = None
+        self._probed = asyncio.Event()
+        self.hears: bool | None = None  # None: not probed yet; False: LISTEN does not work here, polling does
+
+    def ring(self, lanes: Iterable[str]) -> None:
+        named = list(lanes)
+        if named:
+            self._local.ring(named)
+            self._mouth.say()
+
+    async def wait(self, timeout: float) -> None:
+        self.listen()
+        await self._local.wait(timeout)
+
+    def listen(self) -> None:
+        """Begin to listen, if that has not begun; needs a running loop."""
+        if self._ear is None:
+            self._ear = asyncio.get_running_loop().create_task(self._listen_on())
+
+    async def probe(self) -> bool:
+        """Does LISTEN work here? Waits for the first answer."""
+        self.listen()
+        await self._probed.wait()
+        return bool(self.hears)
+
+    async def close(self) -> None:
+        if self._ear is not None:
+            self._ear.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._ear
+        await self._mouth.close()
+        await self._local.close()
+
+    async def _listen_on(self) -> None:
+        broken = 0
+        while True:
+            connection: Connection | None = None
+            try:
+                connection = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
+                await self._hear(connection)
+                broken = 0
+                self._local.wake()  # whatever was rung while nobody listened
+                await self._stay(connection)
+            except BROKEN:
+                broken += 1
+            finally:
+                if connection is not None:
+                    connection.terminate()
+            await asyncio.sleep(min(MOST_BACKOFF, 0.05 * 2 ** min(broken, 10)) * (0.5 + self._dice.random()))
+
+    async def _hear(self, connection: Connection) -> None:
+        """LISTEN, and find out whether a NOTIFY of ours comes back."""
+        channel = await channel_of(connection)
+        echo = asyncio.Event()
+
+        def heard(_: object, pid: int, __: str, payload: object) -> None:
+            if payload == "probe":
+                echo.set()
+            elif pid != self._mouth.pid:  # our own rings were heard here before they went out
+                self._local.wake()
+
+        await connection.add_listener(channel, heard)
+        await connection.execute(f"select pg_notify({quoted(channel)}, 'probe')")
+        with suppress(TimeoutError):
+            await asyncio.wait_for(echo.wait(), PROBE_SECONDS)
+        self.hears = echo.is_set()
+        self._probed.set()
+
+    async def _stay(self, connection: Connection) -> None:
+        """Return when the connection is gone. A peer that vanished without a word is found by asking."""
+        gone = asyncio.Event()
+        connection.add_termination_listener(lambda _: gone.set())
+        while not gone.is_set():
+            try:
+                await asyncio.wait_for(gone.wait(), CHECK_SECONDS)
+            except TimeoutError:
+                await connection.execute("select 1")
+
+
+class Mouth:
+    """Says NOTIFY: the first time at once, then at most every 10 ms, never in anybody's way."""
+
+    def __init__(self, url: str) -> None:
+        self.pid: int | None = None
+        self._url = url
+        self._connection: Connection | None = None
+        self._words = ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._talk: asyncio.Task[None] | None = None
+        self._wanted = False
+
+    def say(self) -> None:
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        self._loop = self._loop or running
+        if self._loop is None or self._loop.is_closed():
+            return
+        if running is self._loop:
+            self._start()
+            return
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._start)
+
+    def _start(self) -> None:
+        self._wanted = True
+        if self._talk is None or self._talk.done():
+            self._talk = asyncio.get_running_loop().create_task(self._talk_on())
+
+    async def _talk_on(self) -> None:
+        while self._wanted:
+            self._wanted = False
+            await self._say_once()
+            await asyncio.sleep(SPACING)
+
+    async def _say_once(self) -> None:
+        try:
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await asyncpg.connect(
+                    self._url, timeout=5, command_timeout=5, statement_cache_size=0
+                )
+                # A hint need not survive a power cut, so nobody waits for the disk.
+                self._words = (
+                    "select set_config('synchronous_commit', 'off', true), "
+                    f"pg_notify({quoted(await channel_of(self._connection))}, '')"
+                )
+                self.pid = self._connection.get_server_pid()
+            await self._connection.execute(self._words)
+        except BROKEN:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+        self._connection = self.pid = None
+
+    async def close(self) -> None:
+        """What was rung last still goes out, if that takes no time."""
+        if self._talk is not None and not self._talk.done():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._talk, GOODBYE_SECONDS)
+        self._drop()
+
+
+async def channel_of(connection: Connection) -> str:
+    """One channel per schema: databases shared by several installations do not wake each other."""
+    schema = str(await connection.fetchval("select current_schema()"))
+    name = f"telecine_{schema}"
+    return name if len(name.encode()) < 64 else f"telecine_{sha256(schema.encode()).hexdigest()[:32]}"
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

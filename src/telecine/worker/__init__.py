@@ -1,0 +1,31 @@
+"""The worker program: claims tasks, runs their handlers, beats while they run, and reports.
+
+The names are looked up when they are used: a handler's child process imports this package too, and has no use for
+the loop or the engine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from telecine.worker.loop import Worker
+    from telecine.worker.source import FlowSource, load_flows
+    from telecine.worker.words import Words, WorkerOptions
+
+_HOMES = {
+    "FlowSource": "telecine.worker.source",
+    "Worker": "telecine.worker.loop",
+    "WorkerOptions": "telecine.worker.words",
+    "Words": "telecine.worker.words",
+    "load_flows": "telecine.worker.source",
+}
+
+__all__ = ["FlowSource", "Words", "Worker", "WorkerOptions", "load_flows"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,202 @@
+"""Run the handler of each claimed task, where its stage says, and say how it ended.
+
+start ──▶ inline: a task on this loop ──┐
+      ──▶ thread                        ├──▶ ended ──▶ outbox
+      ──▶ process: a child              ┘
+                ▲
+stop ───────────┘  asked by an order, a drain, a lost lease: first kindly, then hard
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from telecine.facts import Brief, Done, Fact, Failed, Released
+from telecine.flow import Flow, Handler, Run
+from telecine.worker.bench import HandlerBench
+from telecine.worker.child import run_in_child
+from telecine.worker.held import Attempt, Held
+from telecine.worker.outbox import Outbox, insist
+from telecine.worker.outcome import of_error, of_return, trace_of
+from telecine.worker.recorder import Recorder
+from telecine.worker.scratch import Scratch
+from telecine.worker.source import FlowSource, home_of
+from telecine.worker.voices import InlineVoice, ThreadVoice
+from telecine.worker.words import Words, WorkerOptions
+from telecine.world import World
+
+NOTHING_KEPT = Brief()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and by what a stage is run."""
+
+    handler: Handler
+    run: Run
+    is_async: bool
+    source: FlowSource | None
+
+
+Places = dict[tuple[str, str, int], Place]
+
+
+def places_of(flow: Flow, source: FlowSource | None) -> Places:
+    """By flow, stage and version. A flow handed over as an object is looked for where its handlers were written."""
+    found: Places = {}
+    for stage in flow.graph.stages:
+        handler, run = flow.handlers[stage.name], flow.runs[stage.name]
+        home = (source or home_of(flow)) if run == "process" else None
+        place = Place(handler, run, inspect.iscoroutinefunction(handler), home)
+        found[flow.name, stage.name, stage.version] = place
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What an attempt needs of the worker around it."""
+
+    words: Words
+    held: Held
+    outbox: Outbox
+    recorder: Recorder
+    scratch: Scratch
+    options: WorkerOptions
+    world: World
+
+
+class Execution:
+    """The handlers that run now."""
+
+    def __init__(self, places: Places, tools: Tools, freed: Callable[[], None]) -> None:
+        self._places = places
+        self._tools = tools
+        self._freed = freed
+        self._loop = asyncio.get_running_loop()
+
+    def start(self, attempt: Attempt) -> None:
+        lease = attempt.lease
+        self._tools.held.attempts[attempt.key] = attempt
+        self._tools.held.running += 1
+        place = self._places[lease.flow, lease.stage, lease.version]
+        if place.run == "inline" and not lease.needs_brief:
+            self._start_task(attempt, self._inline(attempt, place, NOTHING_KEPT))
+        else:
+            self._start_task(attempt, self._briefed(attempt, place))
+
+    def _start_task(self, attempt: Attempt, work: Coroutine[Any, Any, Any]) -> None:
+        task = attempt.task = self._loop.create_task(work)
+        task.add_done_callback(partial(self._task_ended, attempt))
+
+    def _inline(self, attempt: Attempt, place: Place, brief: Brief) -> Coroutine[Any, Any, Any]:
+        tools = self._tools
+        voice = InlineVoice(attempt, tools.held, tools.recorder, tools.scratch)
+        return place.handler(HandlerBench(attempt.lease, brief, voice))  # type: ignore[return-value]
+
+    async def _briefed(self, attempt: Attempt, place: Place) -> object:
+        """Read what earlier stages and attempts left, then run."""
+        lease = attempt.lease
+        brief = NOTHING_KEPT
+        if lease.needs_brief:
+            brief = await insist(lambda: self._tools.words.brief(lease), self._tools.world)
+        if place.run == "inline":
+            return await self._inline(attempt, place, brief)
+        if place.run == "thread":
+            return await self._in_thread(attempt, place, brief)
+        assert place.source is not None
+        return await run_in_child(attempt, brief, place.source, self._tools)
+
+    async def _in_thread(self, attempt: Attempt, place: Place, brief: Brief) -> object:
+        """A thread of its own, not of a pool: one that never returns must not keep the process from ending."""
+        tools = self._tools
+        own = (attempt, tools.held, tools.recorder, tools.scratch)
+        bench = HandlerBench(attempt.lease, brief, ThreadVoice(own, self._loop, waits=not place.is_async))
+        ended: asyncio.Future[object] = self._loop.create_future()
+        attempt.interrupt = _only_ask
+
+        def work() -> None:
+            try:
+                returned: object = place.handler(bench)
+                if inspect.isawaitable(returned):
+                    returned = asyncio.run(_awaited(returned))
+            except BaseException as error:
+                self._hand_over(ended.set_exception, ended, error)
+            else:
+                self._hand_over(ended.set_result, ended, returned)
+
+        name = f"telecine-{attempt.lease.stage}-{attempt.lease.task_id}"
+        threading.Thread(target=work, name=name, daemon=True).start()
+        return await ended
+
+    def _hand_over(self, give: Callable[..., None], ended: asyncio.Future[object], value: object) -> None:
+        if isinstance(value, (StopIteration, KeyboardInterrupt, SystemExit)):
+            value = RuntimeError(f"the handler raised {type(value).__name__}")
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: None if ended.done() else give(value))
+
+    def _task_ended(self, attempt: Attempt, task: asyncio.Task[Any]) -> None:
+        fact: Fact
+        if task.cancelled():
+            fact = Released("stopped") if attempt.stopping else Failed("the handler was cancelled", code="cancelled")
+        elif (error := task.exception()) is not None:
+            fact = of_error(error)
+            if isinstance(fact, Failed):
+                self._tools.held.line(attempt, fact.message, "error", data={"traceback": trace_of(error)})
+        else:
+            returned = task.result()
+            fact = returned if isinstance(returned, Released) else of_return(returned)
+        self._ended(attempt, fact)
+
+    def _ended(self, attempt: Attempt, fact: Fact) -> None:
+        self._tools.held.running -= 1
+        if attempt.life == "working":
+            attempt.life = "ended"
+            # Work that was done in spite of a farewell is worth saying; the engine decides.
+            own = isinstance(fact, Done) or attempt.farewell is None
+            self._tools.outbox.say(attempt, fact if own else attempt.farewell or fact)
+        if attempt.key in self._tools.scratch.used:
+            self._loop.run_in_executor(None, self._tools.scratch.remove, attempt.key)
+        self._freed()
+
+    # -- ending what runs ----------------------------------------------------------------------------
+
+    def stop(self, attempt: Attempt, farewell: Fact | None, *, hard: bool) -> None:
+        """Make the handler end. Then `farewell` is said; None: the lease is lost, there is nothing to say."""
+        attempt.stopping = True
+        if attempt.life != "working":
+            return
+        if farewell is None:
+            attempt.life = "mute"
+            self._tools.held.attempts.pop(attempt.key, None)
+        elif attempt.farewell is None:
+            attempt.farewell = farewell
+        attempt.killed = attempt.killed or hard
+        self.interrupt(attempt, hard)
+        patience = 1.0 if hard else self._tools.options.term + 1.0
+        self._loop.call_later(patience, self._give_up, attempt)
+
+    def interrupt(self, attempt: Attempt, hard: bool) -> None:
+        if attempt.interrupt is not None:
+            attempt.interrupt(hard)
+        elif isinstance(attempt.task, asyncio.Task):
+            attempt.task.cancel()
+
+    def _give_up(self, attempt: Attempt) -> None:
+        """A handler inside the worker that does not end cannot be killed: its task goes back, its slot stays taken."""
+        if attempt.life == "working":
+            attempt.life = "ended"
+            self._tools.outbox.say(attempt, attempt.farewell or Released("stopped"))
+
+
+async def _awaited(returned: Any) -> object:
+    return await returned
+
+
+def _only_ask(hard: bool) -> None:
+    """A thread cannot be killed; it sees `bench.stopping`."""

@@ -1,0 +1,187 @@
+"""The beat: a thread, a loop and a connection of its own, so that no handler can stop it.
+
+        loop thread                         heart thread
+        ───────────                         ────────────
+        claims, runs, settles      held     every 5 s: name what is held ──▶ engine
+             ▲                  ◀────────▶  renewed until (time before sending + lease)
+             └──── orders: mode, lost, stop ──┘
+                                            every moment: whose lease nears its end unrenewed? kill its child
+
+The worker's own clock can only make it stop early. An inline handler that blocks the loop is no longer named: it
+loses its own lease, while those of its neighbours go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from telecine.errors import StoreError, WorkerGone
+from telecine.facts import Orders
+from telecine.worker.held import Attempt, Held, holding_of
+from telecine.worker.words import OpenWords, Words, WorkerOptions
+from telecine.world import World
+
+log = logging.getLogger(__name__)
+
+
+class Heart:
+    """Renews what is held; tells the loop what came back. Started once per worker."""
+
+    def __init__(self, held: Held, options: WorkerOptions, world: World, open_words: OpenWords) -> None:
+        self._held = held
+        self._options = options
+        self._world = world
+        self._open_words = open_words
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._poke = asyncio.Event()
+        self._ended = False
+        self._main: asyncio.AbstractEventLoop | None = None
+        self._obey: Callable[[Orders], None] = lambda orders: None
+        self._gone: Callable[[], None] = lambda: None
+        self._lost_contact: Callable[[Attempt], None] = lambda attempt: None
+        self._ticked = world.mono()
+        self._tick_asked = False
+
+    def start(
+        self,
+        *,
+        obey: Callable[[Orders], None],
+        gone: Callable[[], None],
+        lost_contact: Callable[[Attempt], None],
+    ) -> None:
+        """Begin to beat. The three functions are called in the thread of the loop that runs now."""
+        self._obey, self._gone, self._lost_contact = obey, gone, lost_contact
+        self._main = asyncio.get_running_loop()
+        self._ticked = self._world.mono()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="telecine-beat", daemon=True)
+        self._thread.start()
+
+    def beat_now(self) -> None:
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._poke.set)
+
+    async def stop(self) -> None:
+        self._ended = True
+        self.beat_now()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join, 5.0)
+
+    # -- in the heart's own thread -----------------------------------------------------------------
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        watch = self._loop.create_task(self._watch())
+        pause = 0.1
+        while not self._ended:
+            try:
+                async with self._open_words() as words:
+                    pause = 0.1
+                    await self._beat_on(words)
+            except (StoreError, TimeoutError) as error:
+                log.warning("no beat: %r", error)
+                await self._rest(pause)
+                pause = min(pause * 2, self._options.beat / 2)
+            except Exception:
+                log.exception("the beat stumbled and goes on")
+                await self._rest(self._options.beat / 2)
+        watch.cancel()
+
+    async def _beat_on(self, words: Words) -> None:
+        while not self._ended:
+            await self._once(words)
+            jitter = 0.9 + 0.2 * self._world.dice.random()
+            await self._rest(self._options.beat * jitter, news=True)
+
+    async def _rest(self, seconds: float, *, news: bool = False) -> None:
+        """Wait; a poke ends it, and so does news that is a second old."""
+        end = self._world.mono() + seconds
+        while (left := end - self._world.mono()) > 0 and not self._poke.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._poke.wait(), min(left, self._options.news))
+            if news and self._held.news:
+                break
+        self._poke.clear()
+
+    async def _once(self, words: Words) -> None:
+        """One beat, and what it brought."""
+        worker = self._held.worker
+        if worker is None:
+            return
+        self._held.news = False
+        named = self._named()
+        holdings = [holding_of(attempt) for attempt in named]
+        sent = self._world.mono()
+        patience = max(self._options.beat, self._options.lease_seconds / 4)
+        try:
+            orders = await asyncio.wait_for(words.beat(worker, holdings, self._held.totals()), patience)
+        except WorkerGone:
+            self._tell(self._gone)
+            return
+        except (StoreError, TimeoutError):
+            for attempt in named:
+                attempt.news = attempt.progress is not None
+            raise
+        self._renew(named, orders, sent)
+        self._tell(self._obey, orders)
+        await self._write_lines(words)
+
+    def _named(self) -> list[Attempt]:
+        """Everything held, but not the inline handler that has kept the loop from turning for a whole beat."""
+        attempts = self._held.snapshot()
+        hog = self._hog()
+        return [attempt for attempt in attempts if hog is None or attempt.task is not hog]
+
+    def _hog(self) -> object:
+        now = self._world.mono()
+        if not self._tick_asked:
+            self._tick_asked = True
+            self._tell(self._tick)
+            return None
+        if self._main is None or now - self._ticked < 2 * self._options.beat:
+            return None
+        return asyncio.current_task(self._main)
+
+    def _tick(self) -> None:
+        self._ticked = self._world.mono()
+        self._tick_asked = False
+
+    def _renew(self, named: list[Attempt], orders: Orders, sent: float) -> None:
+        renewed = set(orders.renewed)
+        for attempt in named:
+            if attempt.key in renewed:
+                attempt.until = sent + self._options.lease_seconds
+
+    async def _write_lines(self, words: Words) -> None:
+        lines = self._held.take_lines()
+        if not lines:
+            return
+        try:
+            await words.log(lines)
+        except StoreError:
+            self._held.give_back_lines(lines)
+            raise
+
+    async def _watch(self) -> None:
+        """Kill what nears the end of its lease: by then somebody else may be about to begin it."""
+        margin = self._options.margin
+        while True:
+            now = self._world.mono()
+            for attempt in self._held.snapshot():
+                if attempt.life == "working" and not attempt.killed and now > attempt.until - margin:
+                    attempt.killed = attempt.stopping = True
+                    if attempt.interrupt is not None:
+                        attempt.interrupt(True)
+                    self._tell(self._lost_contact, attempt)
+            await asyncio.sleep(margin / 4)
+
+    def _tell(self, function: Callable[..., None], *arguments: object) -> None:
+        if self._main is not None:
+            with suppress(RuntimeError):  # the loop is closed: there is nobody left to tell
+                self._main.call_soon_threadsafe(function, *arguments)

@@ -1,0 +1,315 @@
+"""The worker's loop: claim while there are free slots, run, settle; drain on stop.
+
+    enlist ──▶ claim ──▶ start … handlers … ended ──▶ settle ──▶ retire
+                 ▲  free slots │                         │
+                 └─────────────┴── bell, or a second ────┘
+
+A claim and a settle may be in flight at the same time. Any word whose answer was lost is said again with the same
+request id or token; the engine answers a repeat as it answered the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from importlib.metadata import version
+
+from telecine.artifacts import Artifacts
+from telecine.dispatch import Bell
+from telecine.engine.register import Registration
+from telecine.errors import StoreError, WorkerGone
+from telecine.facts import Holding, Lease, Mode, Orders, Released
+from telecine.flow import Flow
+from telecine.worker.execution import Execution, Places, Tools, places_of
+from telecine.worker.heart import Heart
+from telecine.worker.held import Attempt, Held
+from telecine.worker.lanes import lanes_of
+from telecine.worker.outbox import Outbox, insist
+from telecine.worker.recorder import Recorder
+from telecine.worker.scratch import Scratch
+from telecine.worker.source import FlowSource, load_flows
+from telecine.worker.words import OpenWords, Sweeper, Words, WorkerOptions
+from telecine.world import World
+
+log = logging.getLogger(__name__)
+
+LAST_SECONDS = 2.0
+
+
+class Worker:
+    """One worker program. Its flows are known to the engine already: whoever starts a worker registers them."""
+
+    def __init__(  # noqa: PLR0917 - the six things that a worker is made of
+        self,
+        words: Words,
+        bell: Bell,
+        flows: Iterable[Flow | FlowSource],
+        options: WorkerOptions,
+        world: World,
+        open_beat_words: OpenWords,
+    ) -> None:
+        self._words = words
+        self._bell = bell
+        self._options = options
+        self._world = world
+        self._places: Places = {}
+        known: list[Flow] = []
+        for given in flows:
+            for flow in [given] if isinstance(given, Flow) else load_flows(given):
+                known.append(flow)
+                self._places |= places_of(flow, given if isinstance(given, FlowSource) else None)
+        self.lanes = lanes_of(known, options.labels)
+        self._held = Held()
+        self._heart = Heart(self._held, options, world, open_beat_words)
+        self._outbox = Outbox(words, self._held, world, self._slot_freed)
+        self._free = asyncio.Event()
+        self._asking = False
+        self._stops = 0
+        self._late = float("inf")  # when a drain stops waiting
+        self._stopped = asyncio.Event()
+        self._mode = Mode.ACTIVE
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._execution: Execution | None = None
+
+    # -- for whoever runs it -----------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Work until told to stop, then finish in order."""
+        self._loop = asyncio.get_running_loop()
+        scratch = Scratch(self._options.scratch, f"{self._options.name}-{self._world.new_id()[:12]}")
+        await asyncio.to_thread(scratch.open)
+        artifacts = None if self._options.artifacts is None else Artifacts(self._options.artifacts)
+        recorder = Recorder(self._words, self._world, artifacts)
+        tools = Tools(self._words, self._held, self._outbox, recorder, scratch, self._options, self._world)
+        self._execution = Execution(self._places, tools, self._slot_freed)
+        try:
+            if await self._enlist():
+                await self._work()
+        finally:
+            await asyncio.to_thread(scratch.close)
+
+    def stop(self) -> None:
+        """First: finish what runs, claim nothing more. Second: end at once. From any thread, or a signal."""
+        self._stops += 1
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._stop_now)
+
+    def obey_signals(self) -> None:
+        """Let SIGTERM and SIGINT stop this worker; call it inside the running loop, in the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.stop)
+
+    @property
+    def load(self) -> int:
+        return self._held.running
+
+    # -- from beginning to end -----------------------------------------------------------------------
+
+    async def _enlist(self) -> bool:
+        """Register, as long as it takes; False when told to stop before that."""
+        enlisting = asyncio.ensure_future(insist(lambda: self._words.enlist(self._registration()), self._world))
+        stopped = asyncio.ensure_future(self._stopped.wait())
+        await asyncio.wait({enlisting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not enlisting.done():
+            enlisting.cancel()
+            return False
+        self._held.worker = enlisting.result()
+        return True
+
+    def _registration(self) -> Registration:
+        world, machine = self._world, self._world.machine
+        pid = os.getpid()
+        return Registration(
+            name=self._options.name,
+            hostname=machine.hostname,
+            lanes=tuple(self.lanes),
+            slots=self._options.slots,
+            release=version("telecine"),
+            labels=self._options.labels,
+            boot_id=machine.boot_id,
+            pid_space=machine.pid_space,
+            pid=pid,
+            pid_started=world.process_start(pid),
+        )
+
+    async def _work(self) -> None:
+        self._heart.start(obey=self._obey, gone=self._given_up, lost_contact=self._lost_contact)
+        duties = [self._claim_on(), self._outbox.run(), self._sweep_on(), self._drained()]
+        tasks = [asyncio.ensure_future(duty) for duty in duties]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # only `_drained` ends by itself; anything else is a bug and is raised here
+        finally:
+            await self._leave(tasks)
+
+    async def _leave(self, tasks: list[asyncio.Task[None]]) -> None:
+        for attempt in self._held.snapshot():
+            self._end(attempt, Released("shutdown"), hard=True)
+        patience = self._world.mono() + LAST_SECONDS
+        while self._held.running and self._world.mono() < patience:
+            self._free.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._free.wait(), LAST_SECONDS / 10)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._heart.stop()
+        try:
+            await asyncio.wait_for(self._say_goodbye(), 5.0)
+        except (StoreError, WorkerGone, TimeoutError) as error:
+            log.warning("left without a goodbye: %r", error)
+
+    async def _say_goodbye(self) -> None:
+        if self._held.worker is not None:
+            await self._words.beat(self._held.worker, [], self._held.totals())
+            await self._words.retire(self._held.worker)
+
+    # -- claim ---------------------------------------------------------------------------------------
+
+    async def _claim_on(self) -> None:
+        while not self._stops:
+            wanted = self._wanted()
+            if wanted == 0:
+                self._free.clear()
+                await self._free.wait()
+                continue
+            self._asking = True
+            try:
+                got = await self._claim_once(wanted)
+            finally:
+                self._asking = False
+                self._free.set()
+            if got < wanted:
+                await self._wait_for_work()
+        await asyncio.Event().wait()  # the drain decides when the work is over
+
+    def _wanted(self) -> int:
+        """Free slots; none while as many outcomes wait for their answer, or while we are not to claim."""
+        if self._mode is not Mode.ACTIVE or self._outbox.unsettled >= self._options.slots:
+            return 0
+        return max(0, self._options.slots - self._held.running)
+
+    async def _claim_once(self, wanted: int) -> int:
+        assert self._execution is not None
+        worker, request = self._held.worker, self._world.new_id()
+        assert worker is not None
+        asked = self._world.mono()
+        ask = partial(self._words.claim, worker, request, self.lanes, wanted)
+        try:
+            leases = await insist(ask, self._world, lambda: self._stops)
+        except StoreError:
+            return 0  # we are leaving; whatever was granted is given back when we retire
+        until = asked + self._options.lease_seconds
+        if leases and self._world.mono() > until - self._options.lease_seconds / 2:
+            leases, until = await self._confirm(leases)
+        if worker != self._held.worker or self._stops > 1:
+            return wanted  # meanwhile given up, or told to end: what was granted runs out or is given back
+        for lease in leases:
+            self._execution.start(Attempt(lease, until))
+        return len(leases)
+
+    async def _confirm(self, leases: list[Lease]) -> tuple[list[Lease], float]:
+        """The answer took so long that the leases may be old: renew them before any work begins."""
+        worker, asked = leases[0].worker, self._world.mono()
+        named = [Holding(task_id=lease.task_id, token=lease.token) for lease in leases]
+        orders = await insist(partial(self._words.beat, worker, named, self._held.totals()), self._world)
+        renewed = set(orders.renewed)
+        held = [lease for lease in leases if (lease.task_id, lease.token) in renewed]
+        return held, asked + self._options.lease_seconds
+
+    async def _wait_for_work(self) -> None:
+        """Until a ring or, jittered, a second; where rings are vague, until a look shows something."""
+        while not self._stops and self._wanted():
+            await self._bell.wait(self._options.poll * (0.75 + 0.5 * self._world.dice.random()))
+            if not self._bell.vague or await self._sees_work():
+                return
+
+    async def _sees_work(self) -> bool:
+        try:
+            return await self._words.glance(self.lanes)
+        except StoreError:
+            return True
+
+    def _slot_freed(self) -> None:
+        self._free.set()
+
+    # -- orders --------------------------------------------------------------------------------------
+
+    def _obey(self, orders: Orders) -> None:
+        if orders.mode is not self._mode:
+            log.info("mode is %s now", orders.mode)
+            self._mode = orders.mode
+            self._free.set()
+        for key in orders.lost:
+            if (attempt := self._held.attempts.get(key)) is not None:
+                self._end(attempt, None, hard=True)
+        for key in orders.stop:
+            if (attempt := self._held.attempts.get(key)) is not None and not attempt.stopping:
+                self._end(attempt, Released("stopped on order"), hard=False)
+
+    def _lost_contact(self, attempt: Attempt) -> None:
+        log.warning("task %s: the lease could not be renewed, so its work was ended", attempt.lease.task_id)
+        self._end(attempt, Released("lost contact"), hard=True)
+
+    def _given_up(self) -> None:
+        """The engine does not know us any more: end what we had, come back as a new worker."""
+        gone, self._held.worker = self._held.worker, None
+        if gone is None:
+            return
+        log.warning("worker %s was given up; enlisting again", gone)
+        for attempt in self._held.snapshot():
+            self._end(attempt, Released("worker was given up"), hard=True)
+        if not self._stops:
+            self._renewal = asyncio.ensure_future(self._enlist())
+
+    def _end(self, attempt: Attempt, farewell: Released | None, *, hard: bool) -> None:
+        assert self._execution is not None
+        self._execution.stop(attempt, farewell, hard=hard)
+
+    # -- housekeeping, and the end -------------------------------------------------------------------
+
+    async def _sweep_on(self) -> None:
+        sweeper = self._words
+        while isinstance(sweeper, Sweeper):
+            try:
+                if (await sweeper.sweep()).returned:
+                    self._heart.beat_now()  # it may have been ours: learn of it at once
+            except StoreError as error:
+                log.warning("no sweep: %s", error)
+            await asyncio.sleep(self._options.sweep * (0.75 + 0.5 * self._world.dice.random()))
+        await asyncio.Event().wait()
+
+    def _stop_now(self) -> None:
+        self._late = self._world.mono() + (self._options.grace if self._stops == 1 else 0.0)
+        self._stopped.set()
+        self._free.set()
+
+    async def _drained(self) -> None:
+        """Wait for the stop, say so, let handlers finish; end them after the grace, or at the second stop."""
+        await self._stopped.wait()
+        log.info("draining: %s running", self._held.running)
+        saying = asyncio.ensure_future(self._say_draining())
+        leave_by = float("inf")
+        while (self._held.attempts or self._asking) and self._world.mono() < leave_by:
+            self._free.clear()
+            if self._world.mono() >= self._late:
+                self._late = float("inf")
+                leave_by = self._world.mono() + self._options.term + LAST_SECONDS
+                for attempt in self._held.snapshot():
+                    self._end(attempt, Released("drained"), hard=self._stops > 1)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._free.wait(), min(0.5, max(0.01, self._late - self._world.mono())))
+        saying.cancel()
+
+    async def _say_draining(self) -> None:
+        if self._held.worker is not None:
+            with suppress(StoreError):
+                await self._words.set_mode(self._held.worker, Mode.DRAINING)

@@ -1,0 +1,38 @@
+"""From what a handler did to what is said about it. Imports little: a child process uses it too."""
+
+from __future__ import annotations
+
+import json
+import traceback
+
+from telecine.errors import HandlerStopped
+from telecine.facts import Done, Fact, Failed, Piece, Released
+from telecine.flow import outcome_of
+
+TRACE_CHARS = 16_000
+
+
+def of_return(returned: object) -> Done | Failed:
+    """What a handler returned, checked: a result that cannot be stored is the handler's failure."""
+    outcome = outcome_of(returned)
+    if isinstance(outcome, Done) and (outcome.result is not None or outcome.plan or outcome.facts):
+        plan = {name: [_plain(piece) for piece in pieces] for name, pieces in (outcome.plan or {}).items()}
+        try:
+            json.dumps([outcome.result, plan, outcome.facts], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            return Failed(f"the handler's outcome is not JSON: {error}", code="bad_return", permanent=True)
+    return outcome
+
+
+def of_error(error: BaseException) -> Fact:
+    if isinstance(error, HandlerStopped):
+        return Released("stopped")
+    return Failed(f"{type(error).__name__}: {error}")
+
+
+def trace_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-TRACE_CHARS:]
+
+
+def _plain(piece: object) -> object:
+    return [piece.input, piece.optional, piece.labels] if isinstance(piece, Piece) else piece
