@@ -59,8 +59,6 @@ def playground(python: Path, scale: Scale) -> Iterator[Ground]:
     wanted = {peer.store for peer in scale.peers}
     with ExitStack() as held:
         directory = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="telecine-bench-")))
-        # PostgreSQL refuses to run as root: then another user has to find its way in.
-        directory.chmod(0o755)
         servers = {"postgres": held.enter_context(server.postgres(python, directory))}
         if "redis" in wanted:
             servers["redis"] = held.enter_context(server.redis(python, directory))

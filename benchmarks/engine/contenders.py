@@ -41,16 +41,15 @@ def ground(python: Path, directory: Path, servers: dict[str, Server]) -> Ground:
 
 
 def contenders(scale: Scale, site: Ground, *, peers_only: bool) -> list[Contender]:
-    """Ours and theirs side by side, so that neighbours in the list are neighbours in time."""
-    theirs = [_peer(peer, scale, site) for peer in scale.peers]
-    theirs.append(Contender(name=NOTIFY, measure=lambda: _notify(scale, site)))
-    if peers_only:
-        return theirs
-    return [
-        Contender(name=OURS_POSTGRES, measure=lambda: _ours_postgres(scale, site)),
-        *theirs,
-        Contender(name=OURS_SQLITE, measure=lambda: _ours_sqlite(scale, site)),
-    ]
+    """Ours and theirs side by side: neighbours in this list are neighbours in time."""
+    turns = [Contender(name=NOTIFY, measure=lambda: _notify(scale, site))]
+    if not peers_only:
+        turns.append(Contender(name=OURS_POSTGRES, measure=lambda: _ours_postgres(scale, site)))
+    for peer in scale.peers:
+        if peer.store == "sqlite" and not peers_only:
+            turns.append(Contender(name=OURS_SQLITE, measure=lambda: _ours_sqlite(scale, site)))
+        turns.append(_peer(peer, scale, site))
+    return turns
 
 
 def _peer(peer: PeerScale, scale: Scale, site: Ground) -> Contender:
@@ -88,19 +87,18 @@ def _ours_postgres(scale: Scale, site: Ground) -> Sample:
     def fresh(name: str) -> str:
         return site.fresh("postgres", f"telecine_{name}")
 
-    return Sample(
-        drain=ours.drain_postgres(fresh("drain"), jobs=scale.jobs, processes=scale.processes, batch=scale.batch),
-        bulk=ours.bulk_postgres(fresh("bulk"), jobs=scale.jobs, per_call=JOBS_PER_CALL),
-        single=ours.single_postgres(fresh("single"), seconds=scale.single_seconds),
-        pickup_ms=tuple(ours.pickup_postgres(fresh("pickup"), samples=scale.pickups)),
-    )
+    # The pick-up first, next to the bare NOTIFY; the drain last, next to the peers' drains.
+    pickup_ms = tuple(ours.pickup_postgres(fresh("pickup"), samples=scale.pickups))
+    single = ours.single_postgres(fresh("single"), seconds=scale.single_seconds)
+    bulk = ours.bulk_postgres(fresh("bulk"), jobs=scale.jobs, per_call=JOBS_PER_CALL)
+    drain = ours.drain_postgres(fresh("drain"), jobs=scale.jobs, processes=scale.processes, batch=scale.batch)
+    return Sample(drain=drain, bulk=bulk, single=single, pickup_ms=pickup_ms)
 
 
 def _ours_sqlite(scale: Scale, site: Ground) -> Sample:
     def fresh(name: str) -> Path:
         return Path(site.fresh("sqlite", f"telecine_{name}"))
 
-    return Sample(
-        drain=ours.drain_sqlite(fresh("drain"), jobs=scale.sqlite_jobs, batch=scale.batch),
-        pickup_ms=tuple(ours.pickup_sqlite(fresh("pickup"), samples=scale.pickups)),
-    )
+    pickup_ms = tuple(ours.pickup_sqlite(fresh("pickup"), samples=scale.pickups))
+    drain = ours.drain_sqlite(fresh("drain"), jobs=scale.sqlite_jobs, batch=scale.batch)
+    return Sample(drain=drain, pickup_ms=pickup_ms)

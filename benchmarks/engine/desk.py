@@ -81,9 +81,10 @@ class Desk:
         assert self._program.stdin
         assert self._program.stdout
         try:
-            self._program.stdin.close()
+            with suppress(BrokenPipeError):
+                self._program.stdin.close()
             self._program.wait(timeout=GOODBYE_S)
-        except (BrokenPipeError, subprocess.TimeoutExpired):
+        except subprocess.TimeoutExpired:
             print(f"{self._name} did not end by itself", file=sys.stderr)
         finally:
             self._end_group()

