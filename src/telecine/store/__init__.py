@@ -81,3 +81,13 @@ class Store(Protocol):
         """Run statements that only read."""
 
     async def close(self) -> None: ...
+
+
+async def ask(store: Store, name: str, params: Mapping[str, Any]) -> Rows:
+    """One statement that is a transaction of its own."""
+
+    def steps() -> Steps[Rows]:
+        rows: Rows = yield Ask(name, params, whole=True)
+        return rows
+
+    return await store.run(steps)
