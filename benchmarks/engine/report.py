@@ -101,7 +101,7 @@ def ratio(scores: Scores, name: str, other: str, rate: Rate) -> float | None:
 
 def figures(scores: Scores, scale: Scale) -> dict[str, object]:
     """What the rounds say, under the names that the issue asks for."""
-    found: dict[str, object] = {"rounds": scale.rounds, "peers": _peers(scores)}
+    found: dict[str, object] = {"rounds": scale.rounds, "medians": _medians(scores)}
     if scores.of(OURS_POSTGRES):
         found |= {
             **{
@@ -130,7 +130,7 @@ def _pickup_figures(scores: Scores) -> dict[str, float]:
     }
 
 
-def _peers(scores: Scores) -> dict[str, dict[str, float]]:
+def _medians(scores: Scores) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(turn.contender for turn in scores.turns):
         rates = {"drain": drain, "bulk": bulk, "single": single}
