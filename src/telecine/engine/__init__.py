@@ -18,6 +18,7 @@ from telecine.engine.register import Registration
 from telecine.engine.settle import Settled, settle
 from telecine.engine.shelf import Shelf
 from telecine.engine.submit import Submission, Submitted, submit
+from telecine.engine.views import Views
 from telecine.errors import NotFound, StoreError, Unreachable
 from telecine.facts import (
     LEASE,
@@ -82,6 +83,7 @@ class Engine:
         self.lease = lease
         self.bell: Ringer = bell or Silence()
         self._shelf = Shelf()
+        self.views = Views(store, self._shelf)
         self._flows: dict[str, tuple[int, Graph]] = {}
 
     # -- flows and jobs --------------------------------------------------------------------------

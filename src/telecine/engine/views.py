@@ -1,0 +1,104 @@
+"""The read side: what the API, the command line and the library ask. Nothing here writes."""
+
+from __future__ import annotations
+
+from telecine.engine import fleet, jobview, listing, timeline, waiting
+from telecine.engine.fleet import FlowView, Stats, WorkerView
+from telecine.engine.listing import JobFilter
+from telecine.engine.shelf import Shelf
+from telecine.engine.shown import (
+    AttemptView,
+    JobLine,
+    JobView,
+    LogLine,
+    OutputFile,
+    Page,
+    SubjectStatus,
+    TaskView,
+)
+from telecine.errors import NotFound
+from telecine.store import Store
+
+EVERYTHING = JobFilter()
+
+
+class Views:
+    def __init__(self, store: Store, shelf: Shelf) -> None:
+        self._store = store
+        self._shelf = shelf
+
+    async def job(self, job_id: int) -> JobView:
+        """One job in full, also one that retention has put away; `NotFound` otherwise."""
+        return await self._store.read(lambda: jobview.job(job_id, self._shelf))
+
+    async def jobs(
+        self, wanted: JobFilter = EVERYTHING, *, cursor: str | None = None, limit: int = 100
+    ) -> Page[JobLine]:
+        """A page of jobs, newest first."""
+        return await self._store.read(lambda: listing.jobs(wanted, self._shelf, cursor=cursor, limit=limit))
+
+    async def task(self, task_id: int) -> TaskView:
+        """One task with its attempts and the reason why it waits."""
+        return await self._store.read(lambda: waiting.task(task_id, self._shelf))
+
+    async def tasks(
+        self,
+        job_id: int,
+        *,
+        stage: str | None = None,
+        state: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[TaskView]:
+        return await self._store.read(
+            lambda: timeline.tasks(job_id, self._shelf, stage=stage, state=state, cursor=cursor, limit=limit)
+        )
+
+    async def attempts(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[AttemptView]:
+        return await self._store.read(lambda: timeline.attempts(job_id, self._shelf, cursor=cursor, limit=limit))
+
+    async def logs(
+        self,
+        job_id: int,
+        *,
+        after: int = 0,
+        kind: str | None = None,
+        level: str | None = None,
+        limit: int = 100,
+    ) -> tuple[LogLine, ...]:
+        """Log lines and steps after the one with this id, at or above `level`."""
+        return await self._store.read(
+            lambda: timeline.logs(job_id, self._shelf, after_id=after, kind=kind, level=level, limit=limit)
+        )
+
+    async def outputs(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[OutputFile]:
+        return await self._store.read(lambda: timeline.outputs(job_id, self._shelf, cursor=cursor, limit=limit))
+
+    async def failed_tasks(
+        self, *, flow: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Page[TaskView]:
+        """The dead letters, the latest first."""
+        return await self._store.read(lambda: listing.failed_tasks(self._shelf, flow=flow, cursor=cursor, limit=limit))
+
+    async def subject(self, kind: str, subject_id: str, judge: waiting.Judge = waiting.by_facts) -> SubjectStatus:
+        """How a subject stands: its open jobs speak first, then `judge` by its facts."""
+        return await self._store.read(lambda: waiting.subject(kind, subject_id, self._shelf, judge))
+
+    async def workers(self, *, gone: bool = False) -> tuple[WorkerView, ...]:
+        return await self._store.read(lambda: fleet.workers(gone=gone))
+
+    async def worker(self, worker_id: int) -> WorkerView:
+        found = await self._store.read(lambda: fleet.workers(gone=True, worker_id=worker_id))
+        if not found:
+            raise NotFound(f"there is no worker {worker_id}")
+        return found[0]
+
+    async def flows(self) -> tuple[FlowView, ...]:
+        return await self._store.read(fleet.flows)
+
+    async def stats(self, cap: int = fleet.CAP) -> Stats:
+        """How full the queues are; counts stop at `cap`."""
+        return await self._store.read(lambda: fleet.stats(cap))
+
+
+__all__ = ["JobFilter", "Views"]
