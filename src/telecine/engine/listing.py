@@ -73,7 +73,7 @@ def way_in(wanted: JobFilter) -> str:
     ended = wanted.status in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
     if wanted.subject is not None:
         return "jobs_of_subject"
-    if wanted.owner is not None:
+    if wanted.owner:  # where nobody is named there is one owner, and no index
         return "jobs_of_owner"
     if wanted.status is not None and not ended:
         return "jobs_open"

@@ -99,12 +99,14 @@ where o.job_id = :job_id and o.id > :after::bigint and o.key is not null order b
 -- name: jobs_all
 select id, null::bigint as ended_at from job
 where id < :below and id >= :above and created_at >= :since and created_at < :until
+  and (:owner::text is null or owner = :owner)
   and (:status::text is null or status = :status) and (not :open::boolean or outcome is null)
 order by id desc limit :wanted
 
 -- name: jobs_of_flow
 select id, null::bigint as ended_at from job
 where flow = :flow and id < :below and id >= :above and created_at >= :since and created_at < :until
+  and (:owner::text is null or owner = :owner)
   and (:status::text is null or status = :status) and (not :open::boolean or outcome is null)
 order by id desc limit :wanted
 
@@ -126,12 +128,14 @@ order by id desc limit :wanted
 -- name: jobs_open
 select id, null::bigint as ended_at from job
 where outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
-  and (:flow::text is null or flow = :flow) and (:status::text is null or status = :status)
+  and (:owner::text is null or owner = :owner) and (:flow::text is null or flow = :flow)
+  and (:status::text is null or status = :status)
 order by id desc limit :wanted
 
 -- name: jobs_ended
 select id, ended_at from job
-where outcome = :status and (ended_at, id) < (:ended::bigint, :below::bigint) and (:flow::text is null or flow = :flow)
+where outcome = :status and (ended_at, id) < (:ended::bigint, :below::bigint)
+  and (:owner::text is null or owner = :owner) and (:flow::text is null or flow = :flow)
 order by ended_at desc, id desc limit :wanted
 
 -- name: job_id_near

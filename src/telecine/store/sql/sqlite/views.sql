@@ -106,12 +106,14 @@ where o.job_id = :job_id and o.id > :after and o.key is not null order by o.id l
 -- name: jobs_all
 select id, null as ended_at from job
 where id < :below and id >= :above and created_at >= :since and created_at < :until
+  and (:owner is null or owner = :owner)
   and (:status is null or status = :status) and (not :open or outcome is null)
 order by id desc limit :wanted
 
 -- name: jobs_of_flow
 select id, null as ended_at from job
 where flow = :flow and id < :below and id >= :above and created_at >= :since and created_at < :until
+  and (:owner is null or owner = :owner)
   and (:status is null or status = :status) and (not :open or outcome is null)
 order by id desc limit :wanted
 
@@ -133,12 +135,14 @@ order by id desc limit :wanted
 -- name: jobs_open
 select id, null as ended_at from job indexed by job_open
 where outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
-  and (:flow is null or flow = :flow) and (:status is null or status = :status)
+  and (:owner is null or owner = :owner) and (:flow is null or flow = :flow)
+  and (:status is null or status = :status)
 order by id desc limit :wanted
 
 -- name: jobs_ended
 select id, ended_at from job
-where outcome = :status and (ended_at, id) < (:ended, :below) and (:flow is null or flow = :flow)
+where outcome = :status and (ended_at, id) < (:ended, :below)
+  and (:owner is null or owner = :owner) and (:flow is null or flow = :flow)
 order by ended_at desc, id desc limit :wanted
 
 -- name: job_id_near
