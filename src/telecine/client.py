@@ -9,19 +9,31 @@ Nothing runs here: workers do. What is submitted is durable when `submit` return
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
+from functools import partial
 
 from telecine.engine import Submission, Submitted
+from telecine.engine.listing import JobFilter
+from telecine.engine.shown import JobLine, JobView, LogLine, Page
+from telecine.engine.views import Views
 from telecine.errors import BadSpec
-from telecine.facts import SECOND, Instant, JobId, Json, Status
+from telecine.facts import SECOND, Instant, JobId, Json, Mode, Status, WorkerId
 from telecine.flow import Flow
+from telecine.locks import Held
+from telecine.locks.guard import lock
+from telecine.locks.sql import SqlLocks
 from telecine.settings import Settings, load
+from telecine.store import ask
 from telecine.store.within import Transaction, run_within
 from telecine.wiring import Parts, open_engine
 
 When = datetime | Instant
+
+# How often a watcher looks: soon after a change, then ever more seldom.
+SOONEST, SELDOMEST, SLOWER = 0.05, 0.5, 1.5
 
 
 @asynccontextmanager
@@ -42,7 +54,18 @@ class Client:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._engine = parts.engine
+        self._locks = SqlLocks(partial(ask, parts.store), new_id=parts.world.new_id)
         self._registered: set[Flow] = set()
+
+    @property
+    def views(self) -> Views:
+        """All that can be read: jobs, tasks, attempts, logs, files, workers, flows, counts."""
+        return self._engine.views
+
+    async def now(self) -> Instant:
+        """The database's clock, which is the one that counts."""
+        [row] = await ask(self._parts.store, "pulse_get", {})
+        return int(row["now"])
 
     # -- flows -----------------------------------------------------------------------------------
 
@@ -128,6 +151,75 @@ class Client:
     ) -> None:
         """Change the priority or the earliest start of an unfinished job, if it is still at `version`."""
         await self._engine.edit(JobId(job_id), version=version, priority=priority, run_at=instant(run_at))
+
+    async def job(self, job_id: int) -> JobView:
+        """One job in full; `NotFound` if there is none."""
+        return await self.views.job(job_id)
+
+    async def jobs(
+        self,
+        *,
+        status: str | None = None,
+        flow: str | None = None,
+        owner: str | None = None,
+        subject: tuple[str, str] | None = None,
+        since: When | None = None,
+        until: When | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[JobLine]:
+        """A page of jobs, newest first; `status` is one of the nine, or `open`. Give `next` back as the cursor."""
+        wanted = JobFilter(
+            status=status, flow=flow, owner=owner, subject=subject, since=instant(since), until=instant(until)
+        )
+        return await self.views.jobs(wanted, cursor=cursor, limit=limit)
+
+    async def logs(self, job_id: int, *, after: int = 0, level: str | None = None) -> tuple[LogLine, ...]:
+        """What the handlers of a job logged after the line with this id, at or above `level`."""
+        return await self.views.logs(job_id, after=after, level=level, limit=500)
+
+    async def watch(self, job_id: int) -> AsyncIterator[JobView]:
+        """The job as it is now, and again whenever it has changed, until it has ended."""
+        seen: JobView | None = None
+        pause = SOONEST
+        while True:
+            view = await self.job(job_id)
+            if view != seen:
+                yield view
+                pause = SOONEST
+            if Status(view.status).is_final:
+                return
+            seen = view
+            await asyncio.sleep(pause)
+            pause = min(SELDOMEST, pause * SLOWER)
+
+    async def wait(self, job_id: int, timeout: float | None = None) -> JobView:
+        """The job when it has ended, however it did; `TimeoutError` if that takes longer than `timeout` seconds."""
+        async with asyncio.timeout(timeout):
+            async for view in self.watch(job_id):
+                if Status(view.status).is_final:
+                    return view
+        raise AssertionError("unreachable: a watch ends with an ended job")
+
+    # -- workers and locks -----------------------------------------------------------------------
+
+    async def set_worker_mode(self, worker: int, mode: Mode, *, revoke: bool = False) -> None:
+        """Drain, disable or enable a worker, or shut it out for good; a disabled one's tasks go to others."""
+        await self._engine.set_mode(WorkerId(worker), mode, revoke=revoke)
+
+    def lock(
+        self, name: str, ttl: float = 30.0, *, worker: str = "", patience: float = 0.0
+    ) -> AbstractAsyncContextManager[Held]:
+        """Hold a named lock while the body runs, refreshed in the background. Times in seconds.
+
+        `LockHeld` if somebody else has it for longer than `patience`; `LockLost` if it was lost in between: the
+        body is cancelled then. Hand `token` of what you get to whatever the lock protects.
+        """
+        return lock(self._locks, name, round(ttl * SECOND), worker=worker, patience=patience, world=self._parts.world)
+
+    async def locks(self) -> list[Held]:
+        """All locks that are held now."""
+        return await self._locks.list()
 
     async def _name(self, flow: str | Flow) -> str:
         if isinstance(flow, str):

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from telecine.dispatch import Bell
+from telecine.dispatch.postgres import PostgresBell
+from telecine.dispatch.sqlite import SqliteBell
 from telecine.engine import Engine
 from telecine.errors import SchemaMissing, Unreachable
 from telecine.facts import SECOND
+from telecine.flow import Flow
 from telecine.settings import Settings
 from telecine.store import Store
 from telecine.store.migrate import newest
 from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
+from telecine.worker import FlowSource, Worker, WorkerOptions, load_flows
 from telecine.world import World
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What is open: the settings that it was made from, the database, the engine on it."""
+    """What is open: the settings that it was made from, the database, the bell, the engine on both."""
 
     settings: Settings
     store: Store
+    bell: Bell
     engine: Engine
     world: World
 
@@ -39,21 +45,67 @@ async def open_engine(
     """
     world = world or World()
     store = _open(settings, world, create)
+    bell = _hang_bell(settings.database_url, world)
     try:
         if check:
             await _settle_schema(store, settings.database_url)
-        engine = Engine(store, world=world, lease=round(settings.lease_seconds * SECOND))
-        yield Parts(settings, store, engine, world)
+        engine = Engine(store, bell=bell, world=world, lease=round(settings.lease_seconds * SECOND))
+        yield Parts(settings, store, bell, engine, world)
     finally:
+        await bell.close()
         await store.close()
 
 
-def _open(settings: Settings, world: World, create: bool) -> Store:
+def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
+    """A worker on this engine; its beats have a connection of their own, which nothing else can keep waiting."""
+    settings = parts.settings
+    options = WorkerOptions(
+        name=settings.worker_name,
+        scratch=settings.scratch,
+        slots=settings.slots,
+        labels=settings.labels,
+        artifacts=settings.artifacts_url,
+        grace=settings.drain_grace_seconds,
+        poll=settings.poll_seconds,
+        beat=settings.beat_seconds,
+        sweep=settings.sweep_seconds,
+        lease=parts.engine.lease,
+    )
+
+    @asynccontextmanager
+    async def beat_words() -> AsyncIterator[Engine]:
+        store = _open(settings, parts.world, create=False, size=1)
+        try:
+            yield Engine(store, world=parts.world, lease=parts.engine.lease)
+        finally:
+            await store.close()
+
+    return Worker(parts.engine, parts.bell, flows, options, parts.world, beat_words)
+
+
+async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
+    """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
+    async with open_engine(settings, world=world) as parts:
+        for flow in (flow for source in sources for flow in load_flows(source)):
+            await parts.engine.register(flow)
+        worker = make_worker(parts, sources)
+        worker.obey_signals()
+        await worker.run()
+
+
+def _hang_bell(url: str, world: World) -> Bell:
+    """How wake-ups travel between processes that share this database."""
+    if dialect_of(url) == "sqlite":
+        return SqliteBell(sqlite_path(url))
+    return PostgresBell(url, dice=world.dice)
+
+
+def _open(settings: Settings, world: World, create: bool, size: int | None = None) -> Store:
     url = settings.database_url
     if dialect_of(url) == "sqlite" and not create and not sqlite_path(url).exists():
         raise SchemaMissing(f"there is no database at {sqlite_path(url)}: `telecine migrate` makes it")
     try:
-        return open_store(url, dice=world.dice, size=settings.pool_size)
+        return open_store(url, dice=world.dice, size=size or settings.pool_size)
     except (OSError, sqlite3.Error) as error:
         raise Unreachable(f"{sqlite_path(url)} cannot be opened: {error}") from error
 

@@ -9,14 +9,15 @@ from typing import Annotated
 
 import typer
 
-from telecine.cli import setup
+from telecine.cli import doctor, fleet, jobs, logs, setup, submit, watch, worker
 from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, complain, exit_code
 from telecine.errors import TelecineError
 
 HELP = """Durable media processing: every task is a leased row in a SQL database, so no work is ever lost.
 
-Settings come from TELECINE_* variables or telecine.toml; `telecine config` shows them. Exit codes: 0 fine, 2 bad
-input, 3 not found, 4 conflict, 5 the job failed, 6 no database."""
+Settings come from TELECINE_* variables or telecine.toml; `telecine config` shows them.
+
+Exit codes: 0 fine, 2 bad input, 3 not found, 4 conflict, 5 the job failed, 6 no database."""
 
 app = typer.Typer(
     name="telecine",
@@ -44,9 +45,18 @@ def _options(
     pass
 
 
-RUNNING = "Running Telecine"
-app.command(rich_help_panel=RUNNING)(setup.migrate)
-app.command(rich_help_panel=RUNNING)(setup.config)
+PANELS = {
+    "Jobs": (submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, logs.logs),
+    "Fleet": (worker.worker, fleet.workers, fleet.flows, fleet.locks),
+    "Set-up": (setup.migrate, doctor.doctor, setup.config),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            name = "workers" if command is fleet.workers else "flows"
+            app.add_typer(command, name=name, rich_help_panel=panel)
+        else:
+            app.command(rich_help_panel=panel)(command)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,8 @@ import typer
 from telecine.errors import Conflict, NotFound, Refused, StoreError, TelecineError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from telecine.client import Client
     from telecine.settings import Loaded
 
@@ -41,13 +43,22 @@ def complain(sentence: str) -> None:
     print(f"telecine: {sentence}", file=sys.stderr)
 
 
-def perform(work: Coroutine[Any, Any, int | None]) -> None:
-    """Run a command's work; a number that it returns is the exit code."""
+def perform(work: Coroutine[Any, Any, int | None], *, swift: bool = False) -> None:
+    """Run a command's work; a number that it returns is the exit code. `swift`: on uvloop, where there is one."""
     import asyncio
 
-    code = asyncio.run(work)
+    with asyncio.Runner(loop_factory=_swift_loop() if swift else None) as runner:
+        code = runner.run(work)
     if code:
         raise typer.Exit(code)
+
+
+def _swift_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        return None
+    return uvloop.new_event_loop
 
 
 def settings_for(database: str | None, given: Mapping[str, Any] | None = None) -> Loaded:

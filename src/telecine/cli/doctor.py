@@ -1,0 +1,161 @@
+"""`telecine doctor`: look at everything, start and change nothing, one line per check."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from telecine.cli import show
+from telecine.cli.common import AsJson, Database, perform, settings_for
+from telecine.errors import TelecineError
+from telecine.facts import MINUTE, SECOND, Millis
+
+if TYPE_CHECKING:
+    from telecine.settings import Loaded, Settings
+    from telecine.store.vitals import Vitals
+    from telecine.wiring import Parts
+
+MOST_OFFSET: Millis = 2 * SECOND
+MOST_TRANSACTION: Millis = 5 * MINUTE
+LEAST_FREE = 1_000_000_000
+MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was looked at and how it is; only `wrong` makes the doctor's exit code 1."""
+
+    name: str
+    verdict: Literal["ok", "warning", "wrong"]
+    finding: str
+
+
+def doctor(database: Database = None, as_json: AsJson = False) -> None:
+    """Check settings, database, durability, wake-ups, clocks, disk and stored state. Starts nothing."""
+    perform(_doctor(database, as_json))
+
+
+async def _doctor(database: str | None, as_json: bool) -> int:
+    wrong = 0
+    async for check in examine(database):
+        wrong += check.verdict == "wrong"
+        if as_json:
+            show.print_line(asdict(check))
+        else:
+            _print(check)
+    if not as_json:
+        print(f"\n{wrong} of these must be put right." if wrong else "\nAll is well.")
+    return 1 if wrong else 0
+
+
+def _print(check: Check) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    mark, style = MARKS[check.verdict]
+    line = Table.grid(padding=(0, 2, 0, 0))
+    line.add_column(width=1)
+    line.add_column(width=12)
+    line.add_column(overflow="fold")
+    line.add_row(Text(mark, style=style), check.name, check.finding)
+    show.console().print(line)
+
+
+async def examine(database: str | None) -> AsyncIterator[Check]:
+    """All checks, in the order in which one depends on the other."""
+    try:
+        loaded = settings_for(database)
+    except TelecineError as error:
+        yield Check("settings", "wrong", str(error))
+        return
+    yield _settings(loaded)
+    for check in _folders(loaded.settings):
+        yield check
+    async for check in _database(loaded.settings):
+        yield check
+
+
+def _settings(loaded: Loaded) -> Check:
+    places = sorted({place for place in loaded.sources.values() if place != "default"})
+    chosen = sum(place != "default" for place in loaded.sources.values())
+    return Check("settings", "ok", f"{chosen} set by {', '.join(places)}" if chosen else "all by default")
+
+
+def _folders(settings: Settings) -> Iterator[Check]:
+    yield _folder("scratch", settings.scratch)
+    place = settings.artifacts_url
+    if "://" in place and not place.startswith("file://"):
+        yield Check("artifacts", "ok", f"{settings.shown('artifacts_url')} (its workers find out)")
+    else:
+        yield _folder("artifacts", Path(place.removeprefix("file://")))
+
+
+def _folder(name: str, path: Path) -> Check:
+    """Can a worker of this user write there, and is there room? Nothing is made."""
+    there = path.absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Check(name, "wrong", f"{path} is not writable")
+    free = shutil.disk_usage(there).free
+    room = f"{path}, {show.size(free)} free"
+    if free < LEAST_FREE:
+        return Check(name, "warning", f"{room}: that is little")
+    return Check(name, "ok", room)
+
+
+async def _database(settings: Settings) -> AsyncIterator[Check]:
+    from telecine.store.vitals import vitals
+    from telecine.wiring import open_engine
+
+    address = settings.shown("database_url")
+    try:
+        async with open_engine(settings, create=False, check=False) as parts:
+            before = time.time()  # noqa: TID251 - the one place where this machine's clock is looked at
+            signs = await vitals(parts.store)
+            offset = signs.now - round((before + time.time()) / 2 * SECOND)  # noqa: TID251 - the same
+            yield Check("database", "ok", f"{signs.product}, {show.size(signs.bytes)}, {address}")
+            yield _durability(signs)
+            yield _clock(offset)
+            yield _oldest(signs)
+            async for check in _inside(parts):
+                yield check
+    except TelecineError as error:
+        yield Check("database", "wrong", f"{error} ({address})")
+
+
+def _durability(signs: Vitals) -> Check:
+    sqlite = signs.product.startswith("SQLite")
+    pages = f"journal_mode={signs.whole_pages}" if sqlite else f"full_page_writes={signs.whole_pages}"
+    commit = f"synchronous={signs.synchronous}" if sqlite else f"synchronous_commit={signs.synchronous}"
+    said = ", ".join([commit, pages] if sqlite else [commit, f"fsync={signs.fsync}", pages])
+    if signs.is_durable:
+        return Check("durability", "ok", said)
+    return Check("durability", "wrong", f"{said}: a power cut may take what was acknowledged")
+
+
+def _clock(offset: Millis) -> Check:
+    if abs(offset) <= MOST_OFFSET:
+        return Check("clock", "ok", f"the database's is {offset:+d} ms from this machine's")
+    which = "ahead of" if offset > 0 else "behind"
+    found = f"the database's is {show.span(abs(offset))} {which} this machine's; the database's counts"
+    return Check("clock", "warning", found)
+
+
+def _oldest(signs: Vitals) -> Check:
+    if signs.oldest is None:
+        return Check("transactions", "ok", "none is open for long")
+    found = f"the oldest is open for {show.span(signs.oldest)}"
+    if signs.oldest > MOST_TRANSACTION:
+        return Check("transactions", "wrong", f"{found}: it holds up events and keeps dead rows alive")
+    return Check("transactions", "ok", found)
+
+
+async def _inside(parts: Parts) -> AsyncIterator[Check]:
+    """What needs our tables."""
+    yield Check("schema", "ok", "")

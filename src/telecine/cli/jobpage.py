@@ -1,0 +1,130 @@
+"""One job on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from telecine.cli import show
+from telecine.facts import Instant, Status
+
+if TYPE_CHECKING:
+    from telecine.client import Client
+    from telecine.engine.shown import JobView, StageView, Waiting
+
+MOST_FILES = 20
+MOST_WARNINGS = 5
+
+
+async def reasons_of(client: Client, view: JobView) -> dict[str, Waiting]:
+    """Why the first waiting task of each open stage does not run yet, by stage."""
+    found: dict[str, Waiting] = {}
+    if Status(view.status).is_final:
+        return found
+    for stage in view.stages:
+        if stage.counts.get("ready") or (stage.state == "new" and stage.counts.get("new")):
+            state = "ready" if stage.counts.get("ready") else "new"
+            page = await client.views.tasks(view.id, stage=stage.name, state=state, limit=1)
+            for task in page.items:
+                waiting = (await client.views.task(task.id)).waiting
+                if waiting is not None:
+                    found[stage.name] = waiting
+    return found
+
+
+def render(view: JobView, waits: dict[str, Waiting], now: Instant) -> RenderableType:
+    parts: list[RenderableType] = [_head(view), _facts(view, now), Text(), _stages(view, waits, now)]
+    parts += _error(view) + _warnings(view) + _files(view)
+    return Group(*parts)
+
+
+def _head(view: JobView) -> Text:
+    head = Text.assemble((f"Job {view.id}", "bold"), f"  {view.flow}@{view.flow_version}  ")
+    head.append_text(show.state(view.status))
+    if view.cancel_asked and not Status(view.status).is_final:
+        head.append("  stopping", style="yellow")
+    head.append("  ")
+    head.append_text(show.bar(view.progress, style=show.TONES.get(view.status, "blue")))
+    return head
+
+
+def _facts(view: JobView, now: Instant) -> Table:
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    lines = {
+        "submitted": show.moment(view.created_at, now),
+        "runs from": show.moment(view.run_at, now),
+        "started": show.moment(view.started_at, now),
+        "ended": show.moment(view.ended_at, now),
+        "took": "" if view.started_at is None else show.span((view.ended_at or now) - view.started_at),
+        "archived": show.moment(view.archived_at, now),
+        "subject": "/".join(view.subject or ()),
+        "owner": view.owner,
+        "priority": str(view.priority),
+        "after": ", ".join(map(str, view.waits_for)),
+        "dedupe key": view.dedupe_key or "",
+        "generation": str(view.generation) if view.generation > 1 else "",
+        "retries": str(view.retries or ""),
+        "workers": ", ".join(f"{worker.name or '?'} ({worker.id})" for worker in view.workers),
+        "spec": _short(show.compact(view.spec)) if view.spec else "",
+    }
+    for name, value in lines.items():
+        if value:
+            facts.add_row(show.dim(name), value)
+    return facts
+
+
+def _short(text: str, most: int = 400) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _stages(view: JobView, waits: dict[str, Waiting], now: Instant) -> Table:
+    table = show.table("stage", "state", "progress", "tasks", "took", "", right=["tasks"])
+    for stage in view.stages:
+        note = _note(stage, waits.get(stage.name), now)
+        ended = stage.total - sum(stage.counts.get(state, 0) for state in ("new", "ready", "running"))
+        count = f"{ended}/{stage.total}" if stage.total else "–"
+        took = "" if stage.started_at is None else show.span((stage.ended_at or now) - stage.started_at)
+        name = f"{stage.title}{' (optional)' if stage.optional else ''}"
+        progress = show.bar(stage.progress, width=16, style=show.TONES.get(stage.state, "blue"))
+        table.add_row(name, show.state(stage.state), progress, count, took, show.dim(note))
+    return table
+
+
+def _note(stage: StageView, waiting: Waiting | None, now: Instant) -> str:
+    if waiting is not None:
+        due = "" if waiting.until is None else f", due {show.ago(waiting.until, now)}"
+        return f"{waiting.text}{due}"
+    if stage.fan_out and not stage.total and stage.state == "new":
+        return "not planned yet"
+    return ", ".join(f"{n} {state}" for state, n in stage.counts.items() if state in ("error", "cancelled") and n)
+
+
+def _error(view: JobView) -> list[RenderableType]:
+    if not view.error:
+        return []
+    where = f" in {view.error['stage']}, attempt {view.error['attempt']}" if view.error.get("stage") else ""
+    words = Text.assemble(("\n" + str(view.error.get("code", "error")), "red bold"), where, ": ")
+    return [words.append(str(view.error.get("message", "")))]
+
+
+def _warnings(view: JobView) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    for problem in view.warnings[:MOST_WARNINGS]:
+        place = f"{problem.stage}[{problem.position}]"
+        lines.append(Text.assemble(("warning ", "yellow"), f"{place} {problem.code}: {_short(problem.message, 200)}"))
+    if view.warning_count > len(lines):
+        lines.append(show.dim(f"and {view.warning_count - len(lines)} more warnings"))
+    return [Text(), *lines] if lines else []
+
+
+def _files(view: JobView) -> list[RenderableType]:
+    if not view.outputs:
+        return []
+    table = show.table("file", "stage", "size", "key", right=["size"])
+    for file in view.outputs[:MOST_FILES]:
+        table.add_row(file.name, file.stage, show.size(file.size), show.dim(file.key))
+    more = view.output_count - min(MOST_FILES, len(view.outputs))
+    return [Text(), table, *([show.dim(f"and {more} more files")] if more else [])]

@@ -1,0 +1,139 @@
+"""Look at jobs, and stop or repeat them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from telecine.cli import show
+from telecine.cli.common import AsJson, Database, JobNumber, perform, session
+from telecine.cli.parse import moment_of, subject_of
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from telecine.engine.shown import JobLine, Page
+    from telecine.facts import Instant
+
+Status = Annotated[str | None, typer.Option(help="One of the nine, or `open`: not ended yet.")]
+ByFlow = Annotated[str | None, typer.Option("--flow", help="Only jobs of this flow.")]
+ByOwner = Annotated[str | None, typer.Option("--owner", help="Only jobs of this owner.")]
+BySubject = Annotated[str | None, typer.Option("--subject", metavar="KIND/ID", help="Only jobs about this.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="WHEN", help="Submitted from then on: -2h, or a date and time in UTC.")
+]
+Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Submitted before then.")]
+Limit = Annotated[int, typer.Option(min=1, max=500, help="At most so many.")]
+Cursor = Annotated[str | None, typer.Option(help="Where the last page ended, as it was printed.")]
+Reason = Annotated[str, typer.Option(help="Why; shown with the job.")]
+
+
+def jobs(
+    *,
+    status: Status = None,
+    flow: ByFlow = None,
+    owner: ByOwner = None,
+    subject: BySubject = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List jobs, newest first."""
+
+    async def look() -> None:
+        async with session(database) as client:
+            now = await client.now()
+            page = await client.jobs(
+                status=status,
+                flow=flow,
+                owner=owner,
+                subject=subject_of(subject),
+                since=None if since is None else moment_of(since, now),
+                until=None if until is None else moment_of(until, now),
+                cursor=cursor,
+                limit=limit,
+            )
+        if as_json:
+            show.print_json({"jobs": [asdict(line) for line in page.items], "next": page.next})
+        else:
+            _print_page(page, now)
+
+    perform(look())
+
+
+def _print_page(page: Page[JobLine], now: Instant) -> None:
+    if not page.items:
+        print("No jobs.")
+        return
+    table = show.table("job", "flow", "status", "progress", "submitted", "took", "about", right=["job"])
+    for line in page.items:
+        table.add_row(*_row(line, now))
+    show.console().print(table)
+    if page.next:
+        show.console().print(show.dim(f"More: --cursor {page.next}"))
+
+
+def _row(line: JobLine, now: Instant) -> list[str | Text]:
+    about = "/".join(line.subject) if line.subject else ""
+    if line.error:
+        about = f"{about}  {line.error.get('code', '')}: {line.error.get('message', '')}".strip()
+        about = about if len(about) <= 60 else about[:59] + "…"
+    elif line.warning_count:
+        about = f"{about}  {line.warning_count} warnings".strip()
+    took = "" if line.started_at is None else show.span((line.ended_at or now) - line.started_at)
+    progress = show.bar(line.progress, width=12, style=show.TONES.get(line.status, "blue"))
+    return [str(line.id), line.flow, show.state(line.status), progress, show.ago(line.created_at, now), took, about]
+
+
+def job(job_id: JobNumber, database: Database = None, as_json: AsJson = False) -> None:
+    """Show one job: stages, error, files, and why it waits."""
+
+    async def look() -> None:
+        from telecine.cli.jobpage import reasons_of, render
+
+        async with session(database) as client:
+            view = await client.job(job_id)
+            waits = await reasons_of(client, view)
+            now = await client.now()
+        if as_json:
+            show.print_json({**asdict(view), "waiting": [asdict(reason) for reason in waits.values()]})
+        else:
+            show.console().print(render(view, waits, now))
+
+    perform(look())
+
+
+def cancel(job_id: JobNumber, reason: Reason = "cancelled", database: Database = None, as_json: AsJson = False) -> None:
+    """Cancel a job: what waits ends now, what runs is told to stop."""
+
+    async def ask() -> None:
+        async with session(database) as client:
+            status = await client.cancel(job_id, reason=reason)
+        if as_json:
+            show.print_json({"job_id": job_id, "status": status})
+        elif status == "cancelled":
+            print(f"Job {job_id} is cancelled.")
+        else:
+            print(f"Job {job_id} is {status.replace('_', ' ')}; what runs was told to stop.")
+
+    perform(ask())
+
+
+def retry(job_id: JobNumber, database: Database = None, as_json: AsJson = False) -> None:
+    """Open a failed or cancelled job again; what was done stays done."""
+
+    async def ask() -> None:
+        async with session(database) as client:
+            await client.retry(job_id)
+            view = await client.job(job_id)
+        if as_json:
+            show.print_json({"job_id": job_id, "status": view.status, "generation": view.generation})
+        else:
+            print(f"Job {job_id} runs again (generation {view.generation}).")
+
+    perform(ask())

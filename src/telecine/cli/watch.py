@@ -1,0 +1,160 @@
+"""Follow jobs: bars on a terminal, lines in a pipe, one JSON object per change with --json."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from telecine.cli import show
+from telecine.cli.common import JOB_FAILED, OK, AsJson, Database, perform, session
+from telecine.facts import Status
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from telecine.client import Client
+    from telecine.engine.shown import JobLine, JobView
+    from telecine.facts import Instant
+
+MOST_JOBS = 30
+LOOK_SECONDS = 0.5
+FRAMES = 8
+
+Which = Annotated[
+    int | None, typer.Argument(metavar="[ID]", help="The job's number; without it, all open jobs.", show_default=False)
+]
+
+
+def watch(job_id: Which = None, database: Database = None, as_json: AsJson = False) -> None:
+    """Follow a job until it has ended (exit 5 if it did not complete), or all open jobs."""
+
+    async def look() -> int:
+        async with session(database) as client:
+            if job_id is not None:
+                return await follow(client, job_id, as_json=as_json)
+            if show.is_terminal() and not as_json:
+                await _follow_all(client)
+            else:
+                from telecine.cli.events import print_events
+
+                await print_events(client, None, follow=True, as_json=as_json)
+        return OK
+
+    perform(look())
+
+
+async def follow(client: Client, job_id: int, *, as_json: bool) -> int:
+    """Stay with one job until it has ended; the exit code says how."""
+    if as_json:
+        view = await _print_changes(client, job_id)
+    elif show.is_terminal():
+        view = await _draw(client, job_id)
+    else:
+        view = await _print_lines(client, job_id)
+    return OK if view.status == Status.COMPLETED else JOB_FAILED
+
+
+async def _print_changes(client: Client, job_id: int) -> JobView:
+    last: dict[str, Any] = {}
+    async for view in client.watch(job_id):
+        change = _brief(view)
+        if change != last:
+            show.print_line(change)
+        last = change
+    return view
+
+
+def _brief(view: JobView) -> dict[str, Any]:
+    """What changes while a job runs."""
+    stages = [
+        {"name": s.name, "state": s.state, "progress": round(s.progress, 4), "total": s.total, "counts": s.counts}
+        for s in view.stages
+    ]
+    progress = round(view.progress, 4)
+    return {"job_id": view.id, "status": view.status, "progress": progress, "stages": stages, "error": view.error}
+
+
+async def _print_lines(client: Client, job_id: int) -> JobView:
+    """A line for every change of status or of a stage, and for every tenth of progress."""
+    last = None
+    async for view in client.watch(job_id):
+        shape = (view.status, int(view.progress * 10), [stage.state for stage in view.stages])
+        if shape != last:
+            busy = [f"{s.name} {s.progress:.0%}" for s in view.stages if s.state == "running"]
+            rest = f"  {', '.join(busy)}" if busy else ""
+            print(
+                f"{show.utc(await client.now())}  job {view.id}  {view.status}  {view.progress:.0%}{rest}", flush=True
+            )
+        last = shape
+    print(_ending(view))
+    return view
+
+
+def _ending(view: JobView) -> str:
+    took = "" if view.started_at is None or view.ended_at is None else show.span(view.ended_at - view.started_at)
+    if view.status == Status.COMPLETED:
+        warned = f", with {view.warning_count} warnings" if view.warning_count else ""
+        return f"Job {view.id} completed{f' in {took}' if took else ''}{warned}."
+    error = view.error or {}
+    where = f" in {error['stage']}" if error.get("stage") else ""
+    return f"Job {view.id} {view.status}{where}: {error.get('message', '')}".rstrip(": ")
+
+
+async def _draw(client: Client, job_id: int) -> JobView:
+    from rich.live import Live
+
+    with Live(console=show.console(), refresh_per_second=FRAMES) as live:
+        async for view in client.watch(job_id):
+            live.update(_picture(view))
+    show.console().print(_ending(view), style=show.TONES.get(view.status, ""))
+    return view
+
+
+def _picture(view: JobView) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Text.assemble((f"Job {view.id}", "bold"), f"  {view.flow}  ")
+    head.append_text(show.state(view.status))
+    bars = Table.grid(padding=(0, 2, 0, 0))
+    for stage in view.stages:
+        ended = stage.total - sum(stage.counts.get(state, 0) for state in ("new", "ready", "running"))
+        count = f"{ended}/{stage.total}" if stage.total > 1 else ""
+        bars.add_row(
+            stage.title,
+            show.bar(stage.progress, style=show.TONES[stage.state]),
+            show.state(stage.state),
+            show.dim(count),
+        )
+    bars.add_row(Text("all", style="bold"), show.bar(view.progress, style=show.TONES[view.status]), "", "")
+    return Group(head, bars)
+
+
+async def _follow_all(client: Client) -> None:
+    """All open jobs, and the last ones that ended, until somebody presses Ctrl-C."""
+    from rich.live import Live
+
+    with Live(console=show.console(), refresh_per_second=FRAMES, screen=False) as live:
+        while True:
+            page = await client.jobs(status="open", limit=MOST_JOBS)
+            stats = await client.views.stats()
+            tasks = stats.tasks
+            line = (
+                f"{stats.workers} workers, {stats.slots} slots · {tasks['running']} tasks running, "
+                f"{tasks['ready']} ready, {tasks['parked']} later, {tasks['new']} waiting for others"
+            )
+            live.update(_open_jobs(page.items, line, await client.now()))
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def _open_jobs(lines: tuple[JobLine, ...], summary: str, now: Instant) -> RenderableType:
+    from rich.console import Group
+
+    table = show.table("job", "flow", "status", "progress", "submitted", right=["job"])
+    for line in lines:
+        progress = show.bar(line.progress, style=show.TONES[line.status])
+        table.add_row(str(line.id), line.flow, show.state(line.status), progress, show.ago(line.created_at, now))
+    return Group(table if lines else show.dim("No open jobs."), show.dim(summary))

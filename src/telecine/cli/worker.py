@@ -1,0 +1,48 @@
+"""Run a worker."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from telecine.cli.common import AsJson, Database, perform, settings_for
+
+Flows = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MODULE", help="Module or file whose flows it serves; repeatable.", show_default=False),
+]
+Slots = Annotated[int | None, typer.Option(min=1, help="Tasks at once, if not one per core.", show_default=False)]
+Name = Annotated[str | None, typer.Option(help="Its name, if not the machine's.", show_default=False)]
+Labels = Annotated[
+    str | None, typer.Option(metavar="A,B", help="What it can do beyond the ordinary.", show_default=False)
+]
+
+
+def worker(
+    *,
+    flows: Flows = None,
+    slots: Slots = None,
+    name: Name = None,
+    labels: Labels = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a worker until SIGTERM or Ctrl-C: it then finishes what it has; the second signal ends it at once."""
+    from telecine.cli.logging import log_to_stderr
+    from telecine.errors import BadSpec
+    from telecine.wiring import run_worker
+    from telecine.worker.source import source_of
+
+    given = {
+        "flows": flows or None,
+        "slots": slots,
+        "worker_name": name,
+        "labels": labels,
+        "log_format": "json" if as_json else None,
+    }
+    settings = settings_for(database, given).settings
+    if not settings.flows:
+        raise BadSpec("a worker needs flows: name their module with --flows MODULE or TELECINE_FLOWS")
+    log_to_stderr(settings.log_level, settings.log_format)
+    perform(run_worker(settings, [source_of(flow) for flow in settings.flows]), swift=True)
