@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from telecine import Flow
 from telecine.facts import LEASE, Policy, State, Task, TaskId
@@ -11,6 +12,9 @@ from telecine.graph import Graph, StageSpec, build
 
 NOW = 1_700_000_000_000
 """The moment at which the tests begin; time then moves by assignment."""
+
+
+V = TypeVar("V")
 
 
 class Loaded:
@@ -27,6 +31,11 @@ def a_task(**changes: Any) -> Task:
     """A task in its first attempt, whose lease has just been granted."""
     plain = {"id": TaskId(1), "state": State.RUNNING, "token": 1, "tries": 1, "lease_until": NOW + LEASE}
     return Task(**{**plain, **changes})
+
+
+def but(value: V, **changes: Any) -> V:
+    """The same value with some fields changed, be it a dataclass or a named tuple."""
+    return value._replace(**changes) if hasattr(value, "_replace") else replace(value, **changes)
 
 
 def a_policy(**changes: Any) -> Policy:

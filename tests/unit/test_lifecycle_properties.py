@@ -1,7 +1,6 @@
 """What holds for every task and every fact, whatever the history."""
 
 import random
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from telecine.facts import LEASE, Done, Expired, Fact, Failed, Overdue, Policy, Released, State, Task, TaskId
 from telecine.lifecycle import QUARANTINE_AFTER, REFUNDS, After, Refusal, decide
 from telecine.retry import backoff
-from tests.make import NOW, Loaded
+from tests.make import NOW, Loaded, but
 
 facts = st.one_of(
     st.just(Done()),
@@ -92,7 +91,7 @@ def test_a_halted_job_gets_no_new_work(task: Task, fact: Fact, now: int, policy:
 
 @given(tasks(), st.sampled_from([Done(), Failed("no"), Released()]), moments, policies)
 def test_of_the_worker_and_the_sweep_exactly_one_is_heard(task: Task, word: Fact, now: int, policy: Policy) -> None:
-    running = replace(task, state=State.RUNNING, tries=max(1, task.tries), cancel_asked=False)
+    running = but(task, state=State.RUNNING, tries=max(1, task.tries), cancel_asked=False)
 
     worker = after(running, word, running.token, now, policy)
     sweep = after(running, Expired(), running.token, now, policy)
