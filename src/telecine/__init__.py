@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from telecine.facts import Done, Failed, Piece
-from telecine.flow import Bench, Flow
-
 if TYPE_CHECKING:
     from telecine.client import Client, connect
     from telecine.engine import Submission, Submitted
+    from telecine.facts import Done, Failed, Piece
+    from telecine.flow import Bench, Flow
     from telecine.settings import Settings
 
-# Whoever only writes a flow shall not wait for database drivers to load.
-_LATER = {
+# Looked up when they are used: whoever writes a flow shall not wait for database drivers, nor `--help` for anything.
+_HOMES = {
+    "Bench": "telecine.flow",
     "Client": "telecine.client",
+    "Done": "telecine.facts",
+    "Failed": "telecine.facts",
+    "Flow": "telecine.flow",
+    "Piece": "telecine.facts",
     "Settings": "telecine.settings",
     "Submission": "telecine.engine",
     "Submitted": "telecine.engine",
@@ -25,11 +29,13 @@ __all__ = ["Bench", "Client", "Done", "Failed", "Flow", "Piece", "Settings", "Su
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        from importlib import import_module  # noqa: PLC0415
+    if name not in _HOMES:
+        raise AttributeError(f"module 'telecine' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
 
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'telecine' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

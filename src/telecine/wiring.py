@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +22,9 @@ from telecine.store.migrate import newest
 from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
 from telecine.worker import FlowSource, Worker, WorkerOptions, load_flows
 from telecine.world import World
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +90,16 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
 async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
     async with open_engine(settings, world=world) as parts:
-        for flow in (flow for source in sources for flow in load_flows(source)):
+        flows = [flow for source in sources for flow in load_flows(source)]
+        for flow in flows:
             await parts.engine.register(flow)
         worker = make_worker(parts, sources)
         worker.obey_signals()
+        served = ", ".join(flow.name for flow in flows)
+        place = settings.shown("database_url")
+        log.info("worker %s serves %s with %s slots on %s", settings.worker_name, served, settings.slots, place)
         await worker.run()
+        log.info("worker %s has left", settings.worker_name)
 
 
 def _hang_bell(url: str, world: World) -> Bell:

@@ -47,7 +47,7 @@ def _head(view: JobView) -> Text:
     if view.cancel_asked and not Status(view.status).is_final:
         head.append("  stopping", style="yellow")
     head.append("  ")
-    head.append_text(show.bar(view.progress, style=show.TONES.get(view.status, "blue")))
+    head.append_text(show.bar(view.progress, style=show.TONES[view.status]))
     return head
 
 
@@ -68,7 +68,7 @@ def _facts(view: JobView, now: Instant) -> Table:
         "generation": str(view.generation) if view.generation > 1 else "",
         "retries": str(view.retries or ""),
         "workers": ", ".join(f"{worker.name or '?'} ({worker.id})" for worker in view.workers),
-        "spec": _short(show.compact(view.spec)) if view.spec else "",
+        "spec": show.short(show.compact(view.spec), 400) if view.spec else "",
     }
     for name, value in lines.items():
         if value:
@@ -76,27 +76,23 @@ def _facts(view: JobView, now: Instant) -> Table:
     return facts
 
 
-def _short(text: str, most: int = 400) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
 def _stages(view: JobView, waits: dict[str, Waiting], now: Instant) -> Table:
     table = show.table("stage", "state", "progress", "tasks", "took", "", right=["tasks"])
     for stage in view.stages:
-        note = _note(stage, waits.get(stage.name), now)
+        waiting = waits.get(stage.name)
+        word = "scheduled" if waiting and waiting.until and stage.state == "ready" else stage.state
         ended = stage.total - sum(stage.counts.get(state, 0) for state in ("new", "ready", "running"))
         count = f"{ended}/{stage.total}" if stage.total else "–"
         took = "" if stage.started_at is None else show.span((stage.ended_at or now) - stage.started_at)
         name = f"{stage.title}{' (optional)' if stage.optional else ''}"
-        progress = show.bar(stage.progress, width=16, style=show.TONES.get(stage.state, "blue"))
-        table.add_row(name, show.state(stage.state), progress, count, took, show.dim(note))
+        progress = show.bar(stage.progress, width=16, style=show.TONES[stage.state])
+        table.add_row(name, show.state(word), progress, count, took, show.dim(_note(stage, waiting, now)))
     return table
 
 
 def _note(stage: StageView, waiting: Waiting | None, now: Instant) -> str:
     if waiting is not None:
-        due = "" if waiting.until is None else f", due {show.ago(waiting.until, now)}"
-        return f"{waiting.text}{due}"
+        return waiting.text if waiting.until is None else f"due {show.ago(waiting.until, now)}"
     if stage.fan_out and not stage.total and stage.state == "new":
         return "not planned yet"
     return ", ".join(f"{n} {state}" for state, n in stage.counts.items() if state in ("error", "cancelled") and n)
@@ -114,9 +110,11 @@ def _warnings(view: JobView) -> list[RenderableType]:
     lines: list[RenderableType] = []
     for problem in view.warnings[:MOST_WARNINGS]:
         place = f"{problem.stage}[{problem.position}]"
-        lines.append(Text.assemble(("warning ", "yellow"), f"{place} {problem.code}: {_short(problem.message, 200)}"))
+        lines.append(
+            Text.assemble(("warning ", "yellow"), f"{place} {problem.code}: {show.short(problem.message, 200)}")
+        )
     if view.warning_count > len(lines):
-        lines.append(show.dim(f"and {view.warning_count - len(lines)} more warnings"))
+        lines.append(show.dim(f"and {show.count(view.warning_count - len(lines), 'more warning')}"))
     return [Text(), *lines] if lines else []
 
 
@@ -127,4 +125,4 @@ def _files(view: JobView) -> list[RenderableType]:
     for file in view.outputs[:MOST_FILES]:
         table.add_row(file.name, file.stage, show.size(file.size), show.dim(file.key))
     more = view.output_count - min(MOST_FILES, len(view.outputs))
-    return [Text(), table, *([show.dim(f"and {more} more files")] if more else [])]
+    return [Text(), table, *([show.dim(f"and {show.count(more, 'more file')}")] if more else [])]

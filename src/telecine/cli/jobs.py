@@ -70,7 +70,8 @@ def _print_page(page: Page[JobLine], now: Instant) -> None:
     if not page.items:
         print("No jobs.")
         return
-    table = show.table("job", "flow", "status", "progress", "submitted", "took", "about", right=["job"])
+    when = ["submitted (UTC)"] if show.is_wide() else []
+    table = show.table("job", "flow", "status", "progress", *when, "age", "took", "about", right=["job"])
     for line in page.items:
         table.add_row(*_row(line, now))
     show.console().print(table)
@@ -79,15 +80,20 @@ def _print_page(page: Page[JobLine], now: Instant) -> None:
 
 
 def _row(line: JobLine, now: Instant) -> list[str | Text]:
-    about = "/".join(line.subject) if line.subject else ""
-    if line.error:
-        about = f"{about}  {line.error.get('code', '')}: {line.error.get('message', '')}".strip()
-        about = about if len(about) <= 60 else about[:59] + "…"
-    elif line.warning_count:
-        about = f"{about}  {line.warning_count} warnings".strip()
+    when = [show.utc(line.created_at)] if show.is_wide() else []
+    age = show.span(now - line.created_at, most=1)
     took = "" if line.started_at is None else show.span((line.ended_at or now) - line.started_at)
-    progress = show.bar(line.progress, width=12, style=show.TONES.get(line.status, "blue"))
-    return [str(line.id), line.flow, show.state(line.status), progress, show.ago(line.created_at, now), took, about]
+    progress = show.bar(line.progress, width=10, style=show.TONES[line.status])
+    return [str(line.id), line.flow, show.state(line.status), progress, *when, age, took, _about(line)]
+
+
+def _about(line: JobLine) -> str:
+    parts = ["/".join(line.subject or ())]
+    if line.error:
+        parts.append(show.short(f"{line.error.get('code')}: {line.error.get('message')}", 60))
+    elif line.warning_count:
+        parts.append(show.count(line.warning_count, "warning"))
+    return "  ".join(part for part in parts if part)
 
 
 def job(job_id: JobNumber, database: Database = None, as_json: AsJson = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +39,8 @@ def logs(
 
 
 async def _print_all(client: Client, job_id: int, level: str | None, *, follow: bool, as_json: bool) -> None:
+    import asyncio
+
     last = 0
     while True:
         # Looked at before the lines: what an ended job wrote is all there.
@@ -56,7 +57,7 @@ async def _print_all(client: Client, job_id: int, level: str | None, *, follow: 
 def _print(line: LogLine) -> None:
     from rich.text import Text
 
-    place = f"{line.stage}[{line.position}]" if line.position else line.stage
+    place = f"{line.stage}[{line.position}]"
     text = Text.assemble((show.utc(line.at), "bright_black"), f"  {place}#{line.token}  ")
     text.append(f"{line.level:<7} ", style=TONES.get(line.level, ""))
     text.append("$ " if line.kind == "step" else "").append(line.message)

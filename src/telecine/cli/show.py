@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # A pipe has no width: lines that are meant for grep shall not be cut.
 PIPE_WIDTH = 200
+WIDE = 110
 BAR_WIDTH = 24
 
 TONES = {
@@ -70,12 +71,19 @@ def print_line(value: object) -> None:
 
 
 def table(*columns: str, right: Iterable[str] = ()) -> Table:
+    """A table without lines; only its last column gives way when the terminal is narrow."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for name in columns[:-1]:
+        made.add_column(name, justify="right" if name in right else "left", no_wrap=True, overflow="ellipsis")
+    made.add_column(columns[-1], overflow="fold")
     return made
+
+
+def is_wide() -> bool:
+    """Is there room for more than the most needed columns?"""
+    return console().width >= WIDE
 
 
 def state(word: str) -> Text:
@@ -95,12 +103,9 @@ def bar(done: float, width: int = BAR_WIDTH, style: str = "blue") -> Text:
     from rich.text import Text
 
     full = min(width, int(done * width))
-    whole = Text("━" * full, style=style)
-    whole.append("━" * (width - full), style="bright_black" if console().color_system else "")
-    if not console().color_system:
-        whole = Text("#" * full + "-" * (width - full))
-    whole.append(f" {done:4.0%}")
-    return whole
+    if console().color_system is None or console().no_color:
+        return Text(f"{'#' * full}{'-' * (width - full)} {done:4.0%}")
+    return Text.assemble(("━" * full, style), ("━" * (width - full), "bright_black"), f" {done:4.0%}")
 
 
 def utc(at: Instant | None) -> str:
@@ -115,8 +120,8 @@ def iso(at: Instant | None) -> str | None:
     return datetime.fromtimestamp(at / SECOND, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def span(length: Millis) -> str:
-    """A length of time in its two largest units."""
+def span(length: Millis, most: int = 2) -> str:
+    """A length of time in its largest units."""
     if length < SECOND:
         return f"{max(0, length)} ms"
     if length < 10 * SECOND:
@@ -124,9 +129,11 @@ def span(length: Millis) -> str:
     units = [("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND)]
     parts: list[str] = []
     for name, unit in units:
-        if length >= unit and len(parts) < 2:
+        if length >= unit and len(parts) < most:
             parts.append(f"{length // unit} {name}")
             length %= unit
+        elif parts:
+            break
     return " ".join(parts)
 
 
@@ -135,6 +142,10 @@ def ago(at: Instant | None, now: Instant) -> str:
     if at is None:
         return ""
     return f"{span(now - at)} ago" if at <= now else f"in {span(at - now)}"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def moment(at: Instant | None, now: Instant) -> str:
@@ -158,3 +169,7 @@ def is_terminal() -> bool:
 
 def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from telecine.client import Client
+    from telecine.engine.fleet import Stats
     from telecine.engine.shown import JobLine, JobView
     from telecine.facts import Instant
 
@@ -95,7 +95,7 @@ async def _print_lines(client: Client, job_id: int) -> JobView:
 def _ending(view: JobView) -> str:
     took = "" if view.started_at is None or view.ended_at is None else show.span(view.ended_at - view.started_at)
     if view.status == Status.COMPLETED:
-        warned = f", with {view.warning_count} warnings" if view.warning_count else ""
+        warned = f", with {show.count(view.warning_count, 'warning')}" if view.warning_count else ""
         return f"Job {view.id} completed{f' in {took}' if took else ''}{warned}."
     error = view.error or {}
     where = f" in {error['stage']}" if error.get("stage") else ""
@@ -135,19 +135,23 @@ def _picture(view: JobView) -> RenderableType:
 
 async def _follow_all(client: Client) -> None:
     """All open jobs, and the last ones that ended, until somebody presses Ctrl-C."""
+    import asyncio
+
     from rich.live import Live
 
-    with Live(console=show.console(), refresh_per_second=FRAMES, screen=False) as live:
+    with Live(console=show.console(), refresh_per_second=FRAMES) as live:
         while True:
             page = await client.jobs(status="open", limit=MOST_JOBS)
             stats = await client.views.stats()
-            tasks = stats.tasks
-            line = (
-                f"{stats.workers} workers, {stats.slots} slots · {tasks['running']} tasks running, "
-                f"{tasks['ready']} ready, {tasks['parked']} later, {tasks['new']} waiting for others"
-            )
-            live.update(_open_jobs(page.items, line, await client.now()))
+            live.update(_open_jobs(page.items, _summary(stats), await client.now()))
             await asyncio.sleep(LOOK_SECONDS)
+
+
+def _summary(stats: Stats) -> str:
+    fleet = f"{show.count(stats.workers, 'worker')}, {show.count(stats.slots, 'slot')}"
+    tasks = stats.tasks
+    work = f"{tasks['running']} running, {tasks['ready']} ready, {tasks['parked']} later, {tasks['new']} behind others"
+    return f"{fleet} · tasks: {work}"
 
 
 def _open_jobs(lines: tuple[JobLine, ...], summary: str, now: Instant) -> RenderableType:
