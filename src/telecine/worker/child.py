@@ -1,16 +1,104 @@
-"""Handlers in child processes: the only module that starts one."""
+"""Handlers in child processes: the only module that starts one.
+
+A child is two processes: a keeper, and the handler that it forks (`keeper.py`). Three lines lead there: the channel
+(JSON lines, both ways), the lifeline (orders to the keeper; it breaks when either side dies) and the handler's output.
+A child is started in the thread of the worker's loop, which lives as long as the worker: the kernel's parent-death
+signal goes by threads.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
 
-from telecine.facts import Brief, Fact
-from telecine.worker.held import Attempt
-from telecine.worker.source import FlowSource
-
-if TYPE_CHECKING:
-    from telecine.worker.execution import Tools
+KILL_SECONDS = 1.0
 
 
-async def run_in_child(attempt: Attempt, brief: Brief, source: FlowSource, tools: Tools) -> Fact:
-    raise NotImplementedError
+class Child:
+    """A running child, and how to end it. `stop` may be called from any thread; all else belongs to the loop."""
+
+    def __init__(self, term: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._heard = b""
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        with ExitStack() as near, ExitStack() as far:
+            self._lifeline, far_lifeline = _pair(near, far)
+            self.channel, far_channel = _pair(near, far)
+            self.output, far_output = os.pipe()
+            near.callback(os.close, self.output)
+            far.callback(os.close, far_output)
+            ends = (far_lifeline.fileno(), far_channel.fileno())
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "telecine.worker.inside", *map(str, (*ends, os.getpid(), term))],
+                stdin=subprocess.DEVNULL,
+                stdout=far_output,
+                stderr=far_output,
+                pass_fds=ends,
+                start_new_session=True,  # a group of its own, and no Ctrl-C of the terminal
+            )
+            self._near = near.pop_all()
+        self._lifeline.setblocking(False)
+        os.set_blocking(self.output, False)
+        self._loop.add_reader(self._lifeline, self._hear)
+
+    def stop(self, hard: bool) -> None:
+        """TERM, then KILL after a while; or KILL at once. Everything below the keeper, too."""
+        with suppress(OSError):
+            self._lifeline.send(b"K" if hard else b"T")
+        if hard:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._loop.call_later, KILL_SECONDS, self._insist)
+
+    def _insist(self) -> None:
+        """A keeper that does not answer (stopped, say) is killed with its whole group."""
+        if not self.gone.done():
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _hear(self) -> None:
+        """The keeper's last word is how the handler ended; the end of the line says that all are gone."""
+        try:
+            heard = self._lifeline.recv(64)
+        except BlockingIOError:
+            return
+        except OSError:
+            heard = b""
+        self._heard += heard
+        if not heard:
+            self._loop.remove_reader(self._lifeline)
+            if not self.gone.done():
+                self.gone.set_result(None)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The handler's exit code, minus the number of the signal that killed it; None: nobody knows."""
+        word = self._heard.strip()
+        return int(word) if word and word != b"None" else None
+
+    async def collect(self) -> None:
+        """Wait until the keeper is gone and reaped; kill what is left if it died before its time."""
+        await self.gone
+        if not self._heard:
+            self._kill_group()
+        await asyncio.to_thread(self._process.wait)
+
+    def close(self) -> None:
+        """Let go of all lines; a child that still lives ends by that."""
+        self._loop.remove_reader(self._lifeline)
+        self._near.close()
+        if self._process.poll() is None:
+            self._kill_group()
+            self._process.wait()
+
+
+def _pair(near: ExitStack, far: ExitStack) -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair()
+    return near.enter_context(ours), far.enter_context(theirs)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from telecine.facts import Brief, Done, Fact, Failed, Released
+from telecine.facts import SECOND, Brief, Done, Fact, Failed, Released
 from telecine.flow import Flow, Handler, Run
 from telecine.worker.bench import HandlerBench
-from telecine.worker.child import run_in_child
+from telecine.worker.conversation import run_in_child
 from telecine.worker.held import Attempt, Held
 from telecine.worker.outbox import Outbox, insist
 from telecine.worker.outcome import of_error, of_return, trace_of
@@ -85,6 +85,9 @@ class Execution:
         self._tools.held.attempts[attempt.key] = attempt
         self._tools.held.running += 1
         place = self._places[lease.flow, lease.stage, lease.version]
+        if lease.limit is not None:
+            late = Failed("hard time limit reached", code="timed_out")
+            attempt.timer = self._loop.call_later(lease.limit / SECOND, partial(self.stop, attempt, late, hard=False))
         if place.run == "inline" and not lease.needs_brief:
             self._start_task(attempt, self._inline(attempt, place, NOTHING_KEPT))
         else:
@@ -110,7 +113,9 @@ class Execution:
         if place.run == "thread":
             return await self._in_thread(attempt, place, brief)
         assert place.source is not None
-        return await run_in_child(attempt, brief, place.source, self._tools)
+        tools = self._tools
+        parts = (tools.held, tools.recorder, tools.scratch)
+        return await run_in_child(attempt, (brief, place.source), parts, tools.options)
 
     async def _in_thread(self, attempt: Attempt, place: Place, brief: Brief) -> object:
         """A thread of its own, not of a pool: one that never returns must not keep the process from ending."""
@@ -155,6 +160,8 @@ class Execution:
 
     def _ended(self, attempt: Attempt, fact: Fact) -> None:
         self._tools.held.running -= 1
+        if attempt.timer is not None:
+            attempt.timer.cancel()
         if attempt.life == "working":
             attempt.life = "ended"
             # Work that was done in spite of a farewell is worth saying; the engine decides.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import TimerHandle
 from collections import deque
 from collections.abc import Callable
 from typing import Literal
@@ -24,7 +25,7 @@ class Attempt:
 
     __slots__ = (
         "farewell", "interrupt", "key", "killed", "lease", "life", "news", "note", "progress", "stopping", "task",
-        "until",
+        "timer", "until",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, until: float) -> None:
@@ -39,6 +40,7 @@ class Attempt:
         self.life: Life = "working"
         self.farewell: Fact | None = None  # what is said instead of the handler's own outcome
         self.interrupt: Interrupt | None = None  # makes the handler end; from any thread; True: at once
+        self.timer: TimerHandle | None = None  # for the hard time limit
         self.task: object = None  # the asyncio task of an inline handler
 
 
@@ -68,8 +70,9 @@ class Held:
 
     def line(self, attempt: Attempt, message: str, level: str = "info", kind: str = "log", data: Json = None) -> None:
         lease = attempt.lease
+        text = message.replace("\0", "")  # which PostgreSQL does not take
         self.lines.append(
-            Line(task_id=lease.task_id, token=lease.token, message=message, level=level, kind=kind, data=data)
+            Line(task_id=lease.task_id, token=lease.token, message=text, level=level, kind=kind, data=data)
         )
         self.news = True
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import traceback
 
 from telecine.errors import HandlerStopped
 from telecine.facts import Done, Fact, Failed, Piece, Released
@@ -31,6 +30,8 @@ def of_error(error: BaseException) -> Fact:
 
 
 def trace_of(error: BaseException) -> str:
+    import traceback  # noqa: PLC0415 - a child that succeeds need not load it
+
     return "".join(traceback.format_exception(error))[-TRACE_CHARS:]
 
 

@@ -1,0 +1,153 @@
+"""Workers as real processes, and how a test looks at what they do."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import psutil
+
+from telecine.engine import Engine
+
+PATIENCE = 15.0
+# A lease that a test can outlive. Everything else follows from it as in production: beats at a quarter of it.
+SHORT = {"lease": 2_000, "beat": 0.5, "sweep": 0.2, "poll": 0.2, "news": 0.2, "term": 0.5}
+
+
+class Crew:
+    """Worker processes on one database; all are gone when the test ends, and so is whatever they started."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.folder = folder
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str = "ann", **options: Any) -> subprocess.Popen[bytes]:
+        given = json.dumps({**SHORT, "name": name, **options})
+        command = [sys.executable, "-m", "tests.fault.program", self.url, str(self.folder), given]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.workers[name] = worker
+        return worker
+
+    def log(self) -> str:
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self.folder.glob("*.log")))
+
+    def files(self, word: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{word}.*"))
+
+    def go(self) -> None:
+        (self.folder / "go").touch()
+
+    def end(self) -> None:
+        for worker in self.workers.values():
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGCONT)
+                worker.kill()
+            worker.wait()
+
+
+@contextmanager
+def crew(url: str, folder: Path) -> Iterator[Crew]:
+    own = Crew(url, folder)
+    try:
+        yield own
+    finally:
+        own.end()
+
+
+async def until(check: Callable[[], Any] | Callable[[], Awaitable[Any]], *, within: float = PATIENCE) -> Any:
+    """Wait until the check answers something; what it answered."""
+    deadline = time.monotonic() + within
+    while True:
+        found = check()
+        if asyncio.iscoroutine(found):
+            found = await found
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"waited {within} s in vain for {getattr(check, '__name__', check)}"
+        await asyncio.sleep(0.02)
+
+
+async def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:
+    """Ask the database itself, on a connection of our own."""
+    url = getattr(engine.store, "url", None)
+    if url is None:
+        with sqlite3.connect(f"file:{engine.store.path}?mode=ro", uri=True) as connection:  # type: ignore[attr-defined]
+            connection.row_factory = sqlite3.Row
+            found = [dict(row) for row in connection.execute(sql)]
+        connection.close()
+        return found
+    postgres = await asyncpg.connect(url)
+    try:
+        return [dict(row) for row in await postgres.fetch(sql)]
+    finally:
+        await postgres.close()
+
+
+async def status(engine: Engine, job_id: int) -> str:
+    [row] = await rows(engine, f"select status from job where id = {job_id}")
+    return str(row["status"])
+
+
+async def ended(engine: Engine, *job_ids: int, within: float = PATIENCE) -> list[str]:
+    """Wait until these jobs have ended; how each did."""
+    listed = ", ".join(str(job_id) for job_id in job_ids)
+
+    async def all_ended() -> list[str]:
+        found = await rows(engine, f"select outcome from job where id in ({listed}) order by id")
+        outcomes = [row["outcome"] for row in found]
+        return outcomes if all(outcomes) else []
+
+    found: list[str] = await until(all_ended, within=within)
+    return found
+
+
+async def outcomes(engine: Engine, job_id: int) -> list[str]:
+    """How the attempts of a job ended, in the order of their tokens."""
+    found = await rows(engine, f"select outcome from attempt where job_id = {job_id} order by task_id, token")
+    return [row["outcome"] for row in found]
+
+
+async def result(engine: Engine, job_id: int) -> Any:
+    """What the last task of a job returned."""
+    found = await rows(
+        engine, f"select result from task where job_id = {job_id} and state = 'done' order by stage desc"
+    )
+    return json.loads(found[0]["result"])
+
+
+def lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pid_in(path: Path) -> int:
+    """The process that left this file."""
+    return int(path.name.rpartition(".")[2])
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+
+
+def wake(pid: int) -> None:
+    os.kill(pid, signal.SIGCONT)
