@@ -152,10 +152,11 @@ class Mouth:
     async def _talk_on(self) -> None:
         while self._wanted:
             self._wanted = False
-            await self._say_once()
+            if not await self._said():
+                await self._said()  # the connection had died unnoticed; a fresh one has not
             await asyncio.sleep(SPACING)
 
-    async def _say_once(self) -> None:
+    async def _said(self) -> bool:
         try:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await asyncpg.connect(
@@ -170,6 +171,8 @@ class Mouth:
             await self._connection.execute(self._words)
         except BROKEN:
             self._drop()
+            return False
+        return True
 
     def _drop(self) -> None:
         if self._connection is not None:
