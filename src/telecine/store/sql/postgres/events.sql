@@ -19,15 +19,21 @@ with fresh as materialized (
 select count(*)::integer as numbered from numbered
 
 -- name: event_after
-select seq, at, kind, job_id, task_id, stage, token, worker, data::text as data from event
-where seq > :seq::bigint and (:job_id::bigint is null or job_id = :job_id) order by seq limit :wanted
+-- One statement, hence one moment: what is numbered, up to where, what was pruned, and whether more waits for numbers.
+select c.seq as newest, c.pruned, exists (select 1 from event where seq is null) as unnumbered,
+    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data::text as data
+from event_counter c
+left join (select * from event where seq > :seq::bigint order by seq limit :wanted) e on true
+left join stage s on s.job_id = e.job_id and s.number = e.stage
+order by e.seq
 
--- name: event_edge
-select seq as newest, pruned from event_counter
-
--- name: event_of_job
-select seq, at, kind, job_id, task_id, stage, token, worker, data::text as data from event
-where job_id = :job_id order by id limit :wanted
+-- name: event_after_of_job
+select c.seq as newest, c.pruned, exists (select 1 from event where seq is null) as unnumbered,
+    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data::text as data
+from event_counter c
+left join (select * from event where job_id = :job_id and seq > :seq::bigint order by seq limit :wanted) e on true
+left join stage s on s.job_id = e.job_id and s.number = e.stage
+order by e.seq
 
 -- name: event_say
 insert into event (at, kind, job_id, task_id, stage, token, worker, data)

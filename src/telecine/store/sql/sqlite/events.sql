@@ -6,15 +6,20 @@ select '' as mine
 select min(0, :wanted) as numbered
 
 -- name: event_after
-select seq, at, kind, job_id, task_id, stage, token, worker, data from event
-where seq > :seq and (:job_id is null or job_id = :job_id) order by seq limit :wanted
+select coalesce((select seq from sqlite_sequence where name = 'event'), 0) as newest, c.pruned, 0 as unnumbered,
+    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data
+from event_counter c
+left join (select * from event where seq > :seq order by seq limit :wanted) e on true
+left join stage s on s.job_id = e.job_id and s.number = e.stage
+order by e.seq
 
--- name: event_edge
-select coalesce((select seq from sqlite_sequence where name = 'event'), 0) as newest, pruned from event_counter
-
--- name: event_of_job
-select seq, at, kind, job_id, task_id, stage, token, worker, data from event
-where job_id = :job_id order by seq limit :wanted
+-- name: event_after_of_job
+select coalesce((select seq from sqlite_sequence where name = 'event'), 0) as newest, c.pruned, 0 as unnumbered,
+    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data
+from event_counter c
+left join (select * from event where job_id = :job_id and seq > :seq order by seq limit :wanted) e on true
+left join stage s on s.job_id = e.job_id and s.number = e.stage
+order by e.seq
 
 -- name: event_say
 insert into event (at, kind, job_id, task_id, stage, token, worker, data)
