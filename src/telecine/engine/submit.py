@@ -14,6 +14,7 @@ from telecine.errors import BadSpec, KeyReused, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json, State
 from telecine.graph import Graph, StageRow, advance
 from telecine.store import Ask, Reserve, Steps, Write
+from telecine.store.text import dumps, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
 
@@ -52,7 +53,7 @@ def priority_of(value: int | str) -> int:
             return PRIORITIES[value]
         else:
             raise BadSpec(f"priority {value!r} is unknown; use 0 to 10 or {', '.join(PRIORITIES)}")
-    if isinstance(value, bool) or not 0 <= value <= 10:  # the scale of the contract
+    if type(value) is not int or not 0 <= value <= 10:  # the scale of the contract
         raise BadSpec(f"priority {value} is out of range; use 0 (background) to 10 (critical)")
     return value
 
@@ -69,12 +70,14 @@ def submit(wanted: Sequence[tuple[Submission, int, Graph]]) -> Steps[list[Submit
     fresh = [place for place in range(len(wanted)) if place not in answers]
     ids: list[int] = (yield Reserve("job", len(fresh))) if fresh else []
     numbered = dict(zip(fresh, ids, strict=True))
-    yield from _take_keys(wanted, numbered, answers)
+    if any(one.key for one, _, _ in wanted):
+        yield from _take_keys(wanted, numbered, answers)
     batch = Batch()
     for place, job_id in numbered.items():
         if place not in answers:
             one, flow_id, graph = wanted[place]
-            batch.add(job_id, one, flow_id, graph, [a for a in one.after if outcomes[a] != "completed"])
+            waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"]
+            batch.add(job_id, one, flow_id, graph, waiting)
             answers[place] = Submitted(JobId(job_id), True, frozenset())
     if batch.jobs:
         task_ids = yield Reserve("task", len(batch.tasks))
@@ -91,9 +94,27 @@ def _check(one: Submission, graph: Graph) -> None:
     for name in one.skip:
         if name not in graph.numbers:
             raise BadSpec(f"flow {graph.flow!r} has no stage {name!r} to skip; it has {', '.join(graph.numbers)}")
-    for label, value in (("key", one.key), ("dedupe_key", one.dedupe_key), ("owner", one.owner)):
-        if value is not None and len(value) > 255:
+    names = {"key": one.key, "dedupe_key": one.dedupe_key, "owner": one.owner, "subject": "".join(one.subject or ())}
+    for label, value in names.items():
+        if value and len(value) > 255:
             raise BadSpec(f"{label} is longer than 255 characters")
+        if value and not is_storable(value):
+            raise BadSpec(f"{label} has a character that cannot be stored: NUL, or half of a surrogate pair")
+
+
+def spec_text(spec: Json) -> str:
+    """The spec as it is stored; what would not come back as it was is refused."""
+    if spec is None:
+        return "{}"
+    try:
+        text = json.dumps(spec, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise BadSpec(f"the spec is not JSON: {error}") from None
+    if len(text) > MOST_SPEC_CHARS:
+        raise BadSpec(f"the spec has {len(text):,} characters; at most {MOST_SPEC_CHARS:,} are taken")
+    if ("\\u0000" in text or "\\ud" in text) and dumps(spec) != text:
+        raise BadSpec("the spec has a character that cannot be stored: NUL, or half of a surrogate pair")
+    return text
 
 
 def _find_twins(wanted: Sequence[tuple[Submission, int, Graph]], answers: dict[int, Submitted]) -> Steps[None]:
@@ -126,11 +147,12 @@ def _known(ids: list[int]) -> Steps[dict[int, str | None]]:
 def _take_keys(
     wanted: Sequence[tuple[Submission, int, Graph]], numbered: dict[int, int], answers: dict[int, Submitted]
 ) -> Steps[None]:
-    """Whoever inserts the idempotency key creates the job; all others get that job."""
-    for place, job_id in numbered.items():
-        one = wanted[place][0]
+    """Whoever inserts the idempotency key creates the job; all others get that job. A twin is an answer too, and
+    the key remembers it."""
+    for place, (one, _, _) in enumerate(wanted):
         if one.key is None:
             continue
+        job_id = answers[place].job_id if place in answers else numbered[place]
         digest = digest_of(one)
         who = {"owner": one.owner, "key": one.key}
         if (yield Ask("key_put", {**who, "digest": digest, "job_id": job_id})):
@@ -154,7 +176,7 @@ def digest_of(one: Submission) -> str:
         one.skip,
         one.dedupe_key,
     ]
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(body, sort_keys=True, default=repr).encode()).hexdigest()
 
 
 class Batch:
@@ -176,9 +198,7 @@ class Batch:
         rows, phase = first_stages(graph, skip, bool(waiting))
         priority = priority_of(one.priority)
         kind, subject_id = one.subject or (None, None)
-        spec = "{}" if one.spec is None else json.dumps(one.spec)
-        if len(spec) > MOST_SPEC_CHARS:
-            raise BadSpec(f"the spec has {len(spec):,} characters; at most {MOST_SPEC_CHARS:,} are taken")
+        spec = spec_text(one.spec)
         self.jobs.append(
             {
                 "id": job_id,

@@ -1,0 +1,50 @@
+"""Text and JSON that every database can hold.
+
+PostgreSQL stores neither NUL nor half a surrogate pair, and JSON has no NaN; titles of films and the output of tools
+have all of them. Work that is done shall not be lost for a character, so what cannot be stored is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+from telecine.facts import Json
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_MARK = "\ufffd"
+
+
+def is_storable(text: str) -> bool:
+    return _UNSTORABLE.search(text) is None
+
+
+def storable(text: str) -> str:
+    return _UNSTORABLE.sub(_MARK, text)
+
+
+def dumps(value: Json) -> str:
+    """JSON of `value`; characters that cannot be stored are replaced, numbers that are none become null."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(_cleaned(value))
+    # Every surrogate is escaped so, also the pair of a harmless emoji: a second look finds it clean.
+    if "\\u0000" in text or "\\ud" in text:
+        return json.dumps(_cleaned(value))
+    return text
+
+
+def _cleaned(value: Json) -> Json:
+    match value:
+        case str():
+            return storable(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_cleaned(item) for item in value]
+        case _:
+            return value
