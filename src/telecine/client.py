@@ -10,14 +10,15 @@ Nothing runs here: workers do. What is submitted is durable when `submit` return
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import datetime
 from functools import partial
 
 from telecine.engine import Submission, Submitted
 from telecine.engine.listing import JobFilter
 from telecine.engine.shown import JobLine, JobView, LogLine, Page
+from telecine.engine.stream import Event, Heartbeat, Reset
 from telecine.engine.views import Views
 from telecine.errors import BadSpec
 from telecine.facts import SECOND, Instant, JobId, Json, Mode, Status, WorkerId
@@ -200,6 +201,29 @@ class Client:
                 if Status(view.status).is_final:
                     return view
         raise AssertionError("unreachable: a watch ends with an ended job")
+
+    async def events(
+        self, after: int | None = None, *, job_id: int | None = None, follow: bool = True
+    ) -> AsyncGenerator[Event | Reset, None]:
+        """What happens after the event with this number (None: from now on), of all jobs or of one, for ever.
+
+        No event is missed and none comes twice, so the `seq` of the last one is all that a reader has to remember. A
+        `Reset` says that what was asked for has been pruned: look at the jobs anew. Without `follow` it ends
+        with what has happened until now (None: from the beginning).
+        """
+        stream = self._engine.events
+        if follow:
+            async with aclosing(stream.follow(after, job_id=job_id)) as following:
+                async for item in following:
+                    if not isinstance(item, Heartbeat):
+                        yield item
+            return
+        seq, last = after or 0, await stream.newest()
+        while seq < last:
+            batch = await stream.after(seq, job_id=job_id)
+            seq = batch.seq
+            for one in [batch] if isinstance(batch, Reset) else batch.events:
+                yield one
 
     # -- workers and locks -----------------------------------------------------------------------
 

@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from telecine import worker as working
 from telecine.dispatch import Bell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
@@ -20,9 +22,10 @@ from telecine.settings import Settings
 from telecine.store import Store
 from telecine.store.migrate import newest
 from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
-from telecine.worker import FlowSource, Worker, WorkerOptions, load_flows
 from telecine.world import World
 
+if TYPE_CHECKING:
+    from telecine.worker import FlowSource, Worker
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +66,7 @@ async def open_engine(
 def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
     """A worker on this engine; its beats have a connection of their own, which nothing else can keep waiting."""
     settings = parts.settings
-    options = WorkerOptions(
+    options = working.WorkerOptions(
         name=settings.worker_name,
         scratch=settings.scratch,
         slots=settings.slots,
@@ -84,13 +87,13 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
         finally:
             await store.close()
 
-    return Worker(parts.engine, parts.bell, flows, options, parts.world, beat_words)
+    return working.Worker(parts.engine, parts.bell, flows, options, parts.world, beat_words)
 
 
 async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
     async with open_engine(settings, world=world) as parts:
-        flows = [flow for source in sources for flow in load_flows(source)]
+        flows = [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
             await parts.engine.register(flow)
         worker = make_worker(parts, sources)

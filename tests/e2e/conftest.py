@@ -24,6 +24,17 @@ def postgres(postgres_url: str) -> Iterator[str]:
         yield schema_url
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shared_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A database for all tests of a module, of each kind in turn."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path_factory.mktemp('database')}/telecine.db"
+        return
+    with fresh_schema(request.getfixturevalue("postgres_url")) as schema_url:
+        asyncio.run(prepare(schema_url))
+        yield schema_url
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
     """A database of one's own, of each kind in turn."""

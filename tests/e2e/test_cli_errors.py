@@ -1,0 +1,128 @@
+"""Whatever is expected to go wrong ends in one sentence on standard error and a number that means something."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cli import PROGRAM, Shell
+from tests.postgres import fresh_schema
+
+
+@pytest.fixture
+def shell(tmp_path: Path, sqlite_url: str) -> Shell:
+    return Shell.prepare(tmp_path, sqlite_url)
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """With one job in it."""
+    folder = tmp_path_factory.mktemp("busy")
+    shell = Shell.prepare(folder, f"sqlite:///{folder}/telecine.db")
+    shell("submit", "greet", "--flows", "some_flows")
+    return shell
+
+
+BAD_INPUT = [
+    (["submit"], "Missing argument"),
+    (["submit", "greet", "{'a': 1}"], "the spec is not JSON"),
+    (["submit", "greet", "@nowhere.json"], "nowhere.json cannot be read: No such file or directory"),
+    (["submit", "greet", "--priority", "huge"], "priority 'huge' is unknown"),
+    (["submit", "greet", "--priority", "11"], "priority 11 is out of range"),
+    (["submit", "greet", "--run-at", "soon"], "'soon' is not a moment"),
+    (["submit", "greet", "--subject", "film"], "subject 'film' is not understood; write kind/id"),
+    (["submit", "greet", "--skip", "dance"], "flow 'greet' has no stage 'dance' to skip"),
+    (["submit", "greet", "--flows", "no_such_module"], "there is no module 'no_such_module' here"),
+    (["jobs", "--status", "lost"], "status 'lost' is unknown"),
+    (["jobs", "--limit", "0"], "Invalid value for '--limit'"),
+    (["jobs", "--cursor", "x"], "cursor 'x' is not one that this list gave"),
+    (["job", "seven"], "Invalid value for 'ID'"),
+    (["frobnicate"], "No such command 'frobnicate'"),
+    (["jobs", "--colour"], "No such option: --colour"),
+    (["jobs", "--database", "mysql://host/db"], "'mysql://host/db' is not understood"),
+    (["worker"], "a worker needs flows"),
+    (["worker", "--flows", "some_flows", "--labels", "a/b"], "label 'a/b' may not"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD_INPUT, ids=lambda value: str(value)[:50])
+def test_bad_input_is_one_sentence_and_2(busy: Shell, arguments: list[str], sentence: str) -> None:
+    said = busy(*arguments)
+
+    assert (said.code, said.out) == (2, "")
+    assert sentence in said.err
+    assert said.err.startswith("telecine: ")
+    assert said.err.count("\n") == 1
+
+
+NOT_FOUND = [
+    ["job", "99"],
+    ["watch", "99"],
+    ["cancel", "99"],
+    ["retry", "99"],
+    ["logs", "99"],
+    ["submit", "dance"],
+    ["submit", "greet", "--after", "99"],
+    ["workers", "drain", "99"],
+    ["flows", "pause", "dance"],
+]
+
+
+@pytest.mark.parametrize("arguments", NOT_FOUND, ids=" ".join)
+def test_what_does_not_exist_is_3(busy: Shell, arguments: list[str]) -> None:
+    said = busy(*arguments)
+
+    assert (said.code, said.out) == (3, "")
+    assert said.err.startswith("telecine: ")
+    assert said.err.count("\n") == 1
+
+
+def test_a_conflict_is_4(busy: Shell) -> None:
+    said = busy("retry", "1")
+
+    assert said.code == 4
+    assert said.err == "telecine: job 1 is pending: only a failed or cancelled job can be retried\n"
+
+
+def test_a_database_that_is_not_there_is_6(shell: Shell) -> None:
+    missing = shell("jobs")
+    refused = shell("jobs", "--database", "postgresql://user:s3cret@127.0.0.1:1/name")
+    folder = shell("submit", "greet", "--database", f"sqlite:///{shell.folder}")
+
+    assert (missing.code, refused.code, folder.code) == (6, 6, 6)
+    assert "there is no database at" in missing.err
+    assert "PostgreSQL cannot be reached" in refused.err
+    assert "s3cret" not in refused.err
+    assert "cannot be opened" in folder.err
+    assert not (shell.folder / "telecine.db").exists()
+
+
+def test_a_postgresql_that_was_never_migrated_names_the_way_out(shell: Shell, postgres_url: str) -> None:
+    with fresh_schema(postgres_url) as empty:
+        before = shell("jobs", "--database", empty)
+        migrated = shell("migrate", "--database", empty)
+        again = shell("migrate", "--database", empty, "--json")
+        after = shell("jobs", "--database", empty)
+
+    assert before.code == 6
+    assert "run `telecine migrate`" in before.err
+    assert migrated.out == "The database was brought from schema none to 1.\n"
+    assert again.json == {"before": 1, "after": 1, "changed": False}
+    assert (after.code, after.out) == (0, "No jobs.\n")
+
+
+def test_a_typo_in_a_setting_is_refused_with_a_hint(shell: Shell) -> None:
+    said = shell("jobs", TELECINE_LEASE_SECOND="5")
+
+    assert said.code == 2
+    assert said.err == "telecine: unknown setting TELECINE_LEASE_SECOND; did you mean TELECINE_LEASE_SECONDS?\n"
+
+
+def test_a_reader_that_leaves_early_causes_no_noise(busy: Shell) -> None:
+    pipe = f"{PROGRAM} config --json | true"
+
+    done = subprocess.run(
+        pipe, shell=True, cwd=busy.folder, env=busy.environ, capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr == ""
