@@ -22,8 +22,7 @@ sweep exactly one is heard, whatever the order in which they come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from telecine.facts import (
     Done,
@@ -43,8 +42,7 @@ QUARANTINE_AFTER = 3
 REFUNDS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class After:
+class After(NamedTuple):
     """The task as it is after the fact. `outcome` is what the attempt's history row says."""
 
     state: State
@@ -56,8 +54,7 @@ class After:
     error: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The fact was not heard; `code` is what the caller is told."""
 
     code: str

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 from telecine.engine import claim as claiming
 from telecine.engine import control, holding, recovery
 from telecine.engine import register as registering
+from telecine.engine.lone import Memory, settle_lone
 from telecine.engine.register import Registration
 from telecine.engine.settle import Settled, settle
 from telecine.engine.shelf import Shelf
+from telecine.engine.stream import Stream
 from telecine.engine.submit import Submission, Submitted, submit
 from telecine.engine.views import Views
 from telecine.errors import NotFound, StoreError, Unreachable
@@ -83,7 +85,9 @@ class Engine:
         self.lease = lease
         self.bell: Ringer = bell or Silence()
         self._shelf = Shelf()
+        self._memory = Memory()
         self.views = Views(store, self._shelf)
+        self.events = Stream(store, world=self.world)
         self._flows: dict[str, tuple[int, Graph]] = {}
 
     # -- flows and jobs --------------------------------------------------------------------------
@@ -164,6 +168,8 @@ class Engine:
             # Nothing was granted under this request yet, so what fell due just now can be.
             rows = rows or [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
         graphs = await self.store.read(lambda: claiming.graphs_for(rows, self._shelf)) if rows else {}
+        for row in rows:
+            self._memory.put(row, graphs[row["flow_id"]])
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
 
     async def _wind_down(self, job_id: int) -> None:
@@ -190,16 +196,35 @@ class Engine:
         """Report outcomes, any mixture. A batch that the database refuses as a whole is re-run item by item."""
         if not words:
             return []
+        answered = await self._settle_lone(words) if self.store.distant else {}
+        rest = [word for word in words if word.task_id not in answered]
+        if not rest:
+            return [answered[word.task_id] for word in words]
         try:
-            settled = await self.store.run(lambda: settle(words, self._shelf, self.world.dice))
+            settled = await self.store.run(lambda: settle(rest, self._shelf, self.world.dice))
         except Unreachable:
             raise
         except StoreError:
-            if len(words) == 1:
+            if len(rest) == 1:
                 raise
-            return [answer for word in words for answer in await self.settle([word])]
+            return [answer for word in rest for answer in await self.settle([word])]
         await self._after(settled)
-        return list(settled.answers)
+        others = iter(settled.answers)
+        return [answered[word.task_id] if word.task_id in answered else next(others) for word in words]
+
+    async def _settle_lone(self, words: Sequence[Word]) -> dict[int, Answer]:
+        """What can go the short way goes first; whatever misses its guards comes back to the long one."""
+        known = [(word, *found) for word in words if (found := self._memory.take(word)) is not None]
+        if not known:
+            return {}
+        try:
+            answered = await self.store.run(lambda: settle_lone(known, self.world.dice))
+        except Unreachable:
+            raise
+        except StoreError:
+            return {}
+        await self._release_waiting([row["job_id"] for word, row, _ in known if word.task_id in answered])
+        return answered
 
     async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
         return await self.settle([Word(task, token, Released(reason)) for task, token in leases])

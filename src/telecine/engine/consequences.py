@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from telecine.engine.ledger import Ledger, Move, job_error, write_task
 from telecine.engine.opening import pieces_of
-from telecine.facts import Done, Json, State, Status
+from telecine.facts import STATES, Done, Json, State, Status
 from telecine.graph import Graph, StageRow, advance
 from telecine.store import Ask, Row, Steps
+
+_STAGE = ("job_id", "number", "state", "waits", "total", "remaining", "failed", "cancelled")
+Stages = tuple[StageRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,143 +26,152 @@ class Ripple:
 
 def ripple(moves: Sequence[Move], graphs: Mapping[int, Graph]) -> Steps[Ripple]:
     """Write the moves and all that follows from them."""
-    now = moves[0].job["now"]
-    ledger = Ledger(now)
+    ledger = Ledger(moves[0].job["now"])
     by_job: dict[int, list[Move]] = {}
     for move in moves:
         by_job.setdefault(move.row["job_id"], []).append(move)
-    rows = yield Ask("stages_of", {"ids": sorted(by_job)})
-    stages = stages_by_job(rows)
+    stages = stages_by_job((yield Ask("stages_of", {"ids": sorted(by_job)})))
     for job_id, some in by_job.items():
-        graph = graphs[some[0].job["flow_id"]]
-        yield from _job(ledger, graph, stages[job_id], some)
+        graph, before = graphs[some[0].job["flow_id"]], stages[job_id]
+        change = Change(some[0].job, list(before))
+        for move in some:
+            change.take(ledger, graph, move)
+        if change.failing and not change.job["failing"]:
+            yield from cancel_waiting(change.rows, job_id, ledger.now)
+        close_job(ledger, graph, before, change)
     yield from ledger.write()
     return Ripple(frozenset(ledger.opening.lanes), tuple(ledger.ended))
 
 
-def stages_by_job(rows: Iterable[Row]) -> dict[int, dict[int, StageRow]]:
-    found: dict[int, dict[int, StageRow]] = {}
-    for r in rows:
-        row = StageRow(
-            r["number"],
-            State(r["state"]),
-            r["waits"],
-            r["total"],
-            r["remaining"],
-            r["failed"],
-            r["cancelled"],
-        )
-        found.setdefault(r["job_id"], {})[r["number"]] = row
-    return found
+def stages_by_job(rows: Iterable[Row]) -> dict[int, Stages]:
+    """Stage rows by job, in the order of their numbers."""
+    found: dict[int, list[StageRow]] = {}
+    for row in rows:
+        job_id, number, state, *counts = (row[name] for name in _STAGE)
+        found.setdefault(job_id, []).append(StageRow(number, STATES[state], *counts))
+    return {job_id: tuple(some) for job_id, some in found.items()}
 
 
-def _job(ledger: Ledger, graph: Graph, before: dict[int, StageRow], moves: list[Move]) -> Steps[None]:
-    job = moves[0].job
-    rows = dict(before)
-    warnings, error, failing = job["warnings"], None, bool(job["failing"])
-    skip: set[int] = set()
-    for move in moves:
+class Change:
+    """A job while its words are counted in: its row, its stages, and what else became of it."""
+
+    def __init__(self, job: Row, rows: list[StageRow]) -> None:
+        self.job, self.rows = job, rows
+        self.warnings: int = job["warnings"]
+        self.failing = bool(job["failing"])
+        self.stopped = bool(job["stopped"])
+        self.error: Json = None
+        self.skip: set[int] = set()
+
+    def take(self, ledger: Ledger, graph: Graph, move: Move) -> None:
         write_task(ledger, move)
-        number, after = move.row["stage"], move.after
-        if after.state.is_final:
-            rows[number] = counted(rows[number], after.state, optional=bool(move.row["optional"]))
-        elif after.ready_at is not None:
-            ledger.opening.lanes.add(graph.lane(number))
-        if after.state is State.ERROR:
+        number, state = move.row["stage"], move.after.state
+        if move.after.ready_at is not None:
+            ledger.opening.lanes.add(graph.lanes[number])
+            return
+        self.rows[number] = counted(self.rows[number], state, optional=bool(move.row["optional"]))
+        if state is State.DONE:
+            if isinstance(move.fact, Done) and move.digest != "done":
+                self._take_result(ledger, graph, move.fact)
+        elif state is State.ERROR:
             if move.row["optional"] or graph.stages[number].optional:
-                warnings += 1
-            elif not failing:
-                failing, error = True, job_error(graph, move)
-        if isinstance(move.fact, Done) and after.state is State.DONE:
-            _take_result(ledger, graph, rows, move, skip)
-    if failing and not job["failing"]:
-        rows = yield from cancel_waiting(rows, job["id"], ledger.now)
-    close_job(ledger, graph, before, rows, Standing(job, warnings, failing, error, frozenset(skip)))
+                self.warnings += 1
+            elif not self.failing:
+                self.failing, self.error = True, job_error(graph, move)
+
+    def _take_result(self, ledger: Ledger, graph: Graph, done: Done) -> None:
+        """What a handler's `Done` asks for: fan-out, skipping, facts, publishing."""
+        job = self.job
+        for name, items in (done.plan or {}).items():
+            number = graph.numbers[name]
+            row = self.rows[number]
+            if row.state is State.NEW:
+                ledger.opening.plan(graph, job["id"], number, row.total, pieces_of(items))
+                grown = row._replace(total=row.total + len(items), remaining=row.remaining + len(items))
+                self.rows[number] = grown
+        self.skip.update(graph.numbers[name] for name in done.skip)
+        if done.stop:
+            self.stopped = True
+            self.skip.update(row.number for row in self.rows if row.state is State.NEW)
+        if job["subject_kind"] is not None and (done.facts or done.publish):
+            subject = {"kind": job["subject_kind"], "id": job["subject_id"]}
+            ledger.learn((job["subject_kind"], job["subject_id"]), job["owner"], done.facts or {})
+            if done.publish:
+                ledger.publish.append({**subject, "job_id": job["id"]})
 
 
-def _take_result(ledger: Ledger, graph: Graph, rows: dict[int, StageRow], move: Move, skip: set[int]) -> None:
-    """What a handler's `Done` asks for: fan-out, facts, publishing, skipping."""
-    done, job = move.fact, move.job
-    assert isinstance(done, Done)
-    for name, items in (done.plan or {}).items():
-        number = graph.numbers[name]
-        row = rows[number]
-        if row.state is State.NEW:
-            ledger.opening.plan(graph, job["id"], number, row.total, pieces_of(items))
-            rows[number] = row._replace(total=row.total + len(items), remaining=row.remaining + len(items))
-    skip.update(graph.numbers[name] for name in done.skip)
-    if done.stop:
-        skip.update(n for n, row in rows.items() if row.state is State.NEW)
-    if job["subject_kind"] is not None:
-        subject = {"kind": job["subject_kind"], "id": job["subject_id"]}
-        if done.facts or done.publish:
-            ledger.subjects.append({**subject, "owner": job["owner"], "facts": json.dumps(done.facts or {})})
-        if done.publish:
-            ledger.publish.append({**subject, "job_id": job["id"]})
+def close_job(ledger: Ledger, graph: Graph, before: Stages, change: Change) -> None:
+    """Ask what becomes of the job, and put it into the ledger."""
+    job, job_id = change.job, change.job["id"]
+    was = Standing(job["status"], job["phase"], bool(job["failing"]), bool(job["stopped"]), job["warnings"])
+    now = was._replace(failing=change.failing, stopped=change.stopped, warnings=change.warnings)
+    flags = Flags(bool(job["cancel_asked"]), frozenset(change.skip))
+    effect = effect_of(graph, (before, tuple(change.rows)), (was, now), flags)
+    for stage in effect.stages:
+        ledger.stages.append({"job_id": job_id, **stage})
+    for kind, number, told in effect.said:
+        ledger.say(kind, job_id, told, number)
+    for number in effect.opened:
+        ledger.opening.open(graph, job, number, ledger.now)
+    for number in effect.skipped:
+        ledger.opening.skip(job_id, number, ledger.now)
+    if effect.job is not None:
+        error = None if change.error is None else json.dumps(change.error)
+        ledger.jobs.append({"id": job_id, **effect.job, "error": error})
+    if effect.ended is not None:
+        ledger.ended.append(job_id)
+        warned = json.dumps({"warnings": now.warnings}) if now.warnings else None
+        ledger.say(f"job.{effect.ended}", job_id, warned if change.error is None else json.dumps(change.error))
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The job as it is known so far in this transaction: its row, and what the moves changed."""
+class Standing(NamedTuple):
+    """The columns of a job that its tasks can move."""
 
-    row: Row
-    warnings: int
+    status: str
+    phase: str
     failing: bool
-    error: Json = None
+    stopped: bool
+    warnings: int
+
+
+class Flags(NamedTuple):
+    cancelled: bool = False
     skip: frozenset[int] = frozenset()
 
 
-def close_job(
-    ledger: Ledger, graph: Graph, before: dict[int, StageRow], rows: dict[int, StageRow], job: Standing
-) -> None:
-    """Ask `advance` what becomes of the job, and put it into the ledger."""
-    cancelled = bool(job.row["cancel_asked"])
-    job_id = job.row["id"]
-    stopped = bool(job.row["stopped"]) or bool(job.skip)
-    stages = tuple(rows[number] for number in range(len(rows)))
-    result = advance(graph, stages, halted=cancelled or job.failing, cancelled=cancelled, skip=job.skip)
-    for row in result.stages:
-        old = before[row.number]
-        if row != old:
-            ledger.stages.append(_stage_delta(job_id, old, row))
-            _say_stage(ledger, job_id, old, row)
-    for number in result.opened:
-        ledger.opening.open(graph, job.row, number, ledger.now)
-    for number in result.skipped:
-        ledger.opening.skip(job_id, number, ledger.now)
-    status = result.status if result.status.is_final or job.row["status"] != Status.PENDING else Status.PENDING
-    now = (status, result.phase, job.failing, job.warnings, stopped)
-    was = (
-        job.row["status"],
-        job.row["phase"],
-        bool(job.row["failing"]),
-        job.row["warnings"],
-        bool(job.row["stopped"]),
+class Effect(NamedTuple):
+    """What becomes of a job, free of ids and times, so that a thousand alike jobs share one answer."""
+
+    stages: tuple[dict[str, Any], ...]
+    job: dict[str, Any] | None
+    said: tuple[tuple[str, int, str], ...]
+    opened: tuple[int, ...]
+    skipped: tuple[int, ...]
+    ended: Status | None
+
+
+@lru_cache(maxsize=4096)
+def effect_of(graph: Graph, rows: tuple[Stages, Stages], job: tuple[Standing, Standing], flags: Flags) -> Effect:
+    """Pure: the rows to write for a job whose stages went from `rows[0]` to `rows[1]`, tasks counted in."""
+    (before, counted_in), (was, now) = rows, job
+    halted = flags.cancelled or now.failing
+    result = advance(graph, counted_in, halted=halted, cancelled=flags.cancelled, skip=flags.skip)
+    changed = [(old, new) for old, new in zip(before, result.stages, strict=True) if old != new]
+    started = result.status.is_final or was.status != Status.PENDING
+    now = now._replace(status=result.status.value if started else was.status, phase=result.phase.value)
+    return Effect(
+        stages=tuple(_stage_delta(old, new) for old, new in changed),
+        job=None if now == was else now._asdict(),
+        said=tuple(told for old, new in changed for told in _told(old, new)),
+        opened=result.opened,
+        skipped=result.skipped,
+        ended=result.status if result.status.is_final else None,
     )
-    if now != was:
-        ledger.jobs.append(_job_row(job, status, result.phase, stopped))
-    if status.is_final:
-        ledger.ended.append(job_id)
-        data = {"warnings": job.warnings} if job.warnings else None
-        ledger.say(f"job.{status}", job_id, data if job.error is None else job.error)
 
 
-def _job_row(job: Standing, status: Status, phase: Status, stopped: bool) -> dict[str, Any]:
-    return {
-        "id": job.row["id"],
-        "status": status.value,
-        "phase": phase.value,
-        "failing": job.failing,
-        "stopped": stopped,
-        "warnings": job.warnings,
-        "error": None if job.error is None else json.dumps(job.error),
-    }
-
-
-def _stage_delta(job_id: int, was: StageRow, now: StageRow) -> dict[str, Any]:
+def _stage_delta(was: StageRow, now: StageRow) -> dict[str, Any]:
     added = now.total - was.total
     return {
-        "job_id": job_id,
         "number": now.number,
         "state": now.state.value,
         "waits": now.waits,
@@ -169,26 +182,23 @@ def _stage_delta(job_id: int, was: StageRow, now: StageRow) -> dict[str, Any]:
     }
 
 
-def _say_stage(ledger: Ledger, job_id: int, was: StageRow, now: StageRow) -> None:
+def _told(was: StageRow, now: StageRow) -> list[tuple[str, int, str]]:
     """A stage of one task is told by its task; only what a task's event does not say is an event of its own."""
-    if was.state is now.state:
-        return
-    if now.state is State.READY or now.total != 1 or now.state is State.SKIPPED:
-        ledger.say(f"stage.{now.state}", job_id, {"tasks": now.total}, stage=now.number)
+    if was.state is now.state or (now.total == 1 and now.state not in (State.READY, State.SKIPPED)):
+        return []
+    return [(f"stage.{now.state}", now.number, json.dumps({"tasks": now.total}))]
 
 
 def counted(row: StageRow, state: State, *, optional: bool) -> StageRow:
     """The stage after one of its tasks has ended in `state`."""
-    failed = row.failed + (state is State.ERROR and not optional)
-    cancelled = row.cancelled + (state is State.CANCELLED)
-    return row._replace(remaining=row.remaining - 1, failed=failed, cancelled=cancelled)
+    number, now, waits, total, remaining, failed, cancelled = row
+    failed += state is State.ERROR and not optional
+    return StageRow(number, now, waits, total, remaining - 1, failed, cancelled + (state is State.CANCELLED))
 
 
-def cancel_waiting(rows: dict[int, StageRow], job_id: int, now: int) -> Steps[dict[int, StageRow]]:
+def cancel_waiting(rows: list[StageRow], job_id: int, now: int) -> Steps[None]:
     """Cancel what has not begun. The counters move with it; running tasks are told by their next beat."""
     gone = yield Ask("cancel_waiting", {"job_id": job_id, "at": now})
     for item in gone:
-        row = rows[item["stage"]]
-        n = item["count"]
+        row, n = rows[item["stage"]], item["count"]
         rows[item["stage"]] = row._replace(remaining=row.remaining - n, cancelled=row.cancelled + n)
-    return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from telecine.engine.consequences import Standing, cancel_waiting, close_job, stages_by_job
+from telecine.engine.consequences import Change, Stages, cancel_waiting, close_job, stages_by_job
 from telecine.engine.ledger import Ledger
 from telecine.engine.opening import boost
 from telecine.engine.shelf import Shelf
@@ -48,8 +48,9 @@ def wind_down(job_id: int, shelf: Shelf) -> Steps[Status]:
     graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
     before = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
     ledger = Ledger(job["now"])
-    rows = yield from cancel_waiting(dict(before), job_id, job["now"])
-    close_job(ledger, graph, before, rows, Standing(job, job["warnings"], bool(job["failing"])))
+    change = Change(job, list(before))
+    yield from cancel_waiting(change.rows, job_id, job["now"])
+    close_job(ledger, graph, before, change)
     yield from ledger.write()
     return Status(ledger.jobs[0]["status"] if ledger.jobs else job["status"])
 
@@ -68,34 +69,28 @@ def retry(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[frozenset[st
     yield Ask("task_reopen", {"job_id": job_id})
     counts = {row["stage"]: row for row in (yield Ask("stage_count", {"job_id": job_id}))}
     rows = reopened(graph, old, counts)
-    yield Ask("job_reopen", {"id": job_id, "phase": job_phase(graph, rows.values()).value})
-    yield Write("stage_reset", {"stages": [_reset(job_id, row) for row in rows.values()]})
+    phase = job_phase(graph, rows).value
+    yield Ask("job_reopen", {"id": job_id, "phase": phase})
+    yield Write("stage_reset", {"stages": [_reset(job_id, row) for row in rows]})
     ledger = Ledger(job["now"])
-    ledger.say("job.retried", job_id, {"actor": actor, "generation": job["generation"] + 1})
-    fresh = {
-        **job,
-        "status": "pending",
-        "phase": job_phase(graph, rows.values()).value,
-        "cancel_asked": False,
-        "stopped": False,
-    }
-    fresh |= {"failing": False, "warnings": 0}
+    ledger.say("job.retried", job_id, json.dumps({"actor": actor, "generation": job["generation"] + 1}))
+    fresh = {"status": Status.PENDING.value, "phase": phase, "cancel_asked": False, "stopped": False, "failing": False}
     if not job["waits"]:
-        close_job(ledger, graph, rows, dict(rows), Standing(fresh, 0, False))
+        close_job(ledger, graph, rows, Change({**job, **fresh, "warnings": 0}, list(rows)))
     yield from ledger.write()
     return frozenset(ledger.opening.lanes)
 
 
-def reopened(graph: Graph, old: Mapping[int, StageRow], counts: Mapping[int, Row]) -> dict[int, StageRow]:
+def reopened(graph: Graph, old: Stages, counts: Mapping[int, Row]) -> Stages:
     """Stage rows of a new generation: what was done or skipped stays so, the rest waits for its needs."""
-    rows: dict[int, StageRow] = {}
+    rows: list[StageRow] = []
     for number, stage in enumerate(graph.stages):
         count = counts.get(number)
         total, left = (count["total"], count["remaining"]) if count else (0, 0)
         settled = old[number].state in (State.DONE, State.SKIPPED) and not left
         waits = sum(rows[graph.numbers[need]].state not in (State.DONE, State.SKIPPED) for need in stage.needs)
-        rows[number] = StageRow(number, old[number].state if settled else State.NEW, waits, total, left)
-    return rows
+        rows.append(StageRow(number, old[number].state if settled else State.NEW, waits, total, left))
+    return tuple(rows)
 
 
 def _reset(job_id: int, row: StageRow) -> dict[str, object]:
@@ -143,7 +138,7 @@ def resolve_after(job_id: int, ended: Sequence[tuple[int, str]], shelf: Shelf) -
     graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
     rows = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
     ledger = Ledger(job["now"])
-    close_job(ledger, graph, rows, dict(rows), Standing(job, job["warnings"], False))
+    close_job(ledger, graph, rows, Change(job, list(rows)))
     yield from ledger.write()
     return frozenset(ledger.opening.lanes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from telecine.engine.opening import Opening, add_tasks, open_stages
 from telecine.facts import ERROR_CHARS, Done, Fact, Json, State
@@ -13,8 +13,7 @@ from telecine.lifecycle import After
 from telecine.store import Ask, Row, Steps, Write
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """One accepted word: the rows of the task and its job as they were, and what the rules say."""
 
     row: Row
@@ -33,20 +32,23 @@ class Ledger:
     stages: list[dict[str, Any]] = field(default_factory=list)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
-    subjects: list[dict[str, Any]] = field(default_factory=list)
+    subjects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     publish: list[dict[str, Any]] = field(default_factory=list)
     opening: Opening = field(default_factory=Opening)
     ended: list[int] = field(default_factory=list)
 
-    def say(self, kind: str, job_id: int, data: Json = None, stage: int | None = None) -> None:
-        text = None if data is None else json.dumps(data)
-        self.events.append({"kind": kind, "job_id": job_id, "stage": stage, "data": text})
+    def say(self, kind: str, job_id: int, data: str | None = None, stage: int | None = None) -> None:
+        self.events.append({"kind": kind, "job_id": job_id, "stage": stage, "data": data})
+
+    def learn(self, subject: tuple[str, str], owner: str, facts: dict[str, Json]) -> None:
+        """Facts about a subject; those of a later word in the same batch win."""
+        self.subjects.setdefault(subject, {"owner": owner, "facts": {}})["facts"].update(facts)
 
     def write(self) -> Steps[None]:
         groups = {"moves": self.moves, "stages": self.stages, "jobs": self.jobs, "events": self.events}
         yield Write("settle", groups, {"at": self.now})
         if self.subjects:
-            yield Write("subject_put", {"subjects": self.subjects})
+            yield Write("subject_put", {"subjects": [_subject(*one) for one in self.subjects.items()]})
         for flip in self.publish:
             yield Ask("publish", flip)
         yield from open_stages(self.opening)
@@ -57,6 +59,10 @@ def job_error(graph: Graph, move: Move) -> dict[str, Json]:
     code, message = move.after.error or ("failed", "")
     stage = graph.stages[move.row["stage"]].name
     return {"code": code, "message": message[:ERROR_CHARS], "stage": stage, "attempt": move.row["tries"]}
+
+
+def _subject(who: tuple[str, str], known: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": who[0], "id": who[1], "owner": known["owner"], "facts": json.dumps(known["facts"])}
 
 
 _KINDS = {"lost": "task.lost", "released": "task.released"}
@@ -77,6 +83,7 @@ def write_task(ledger: Ledger, move: Move) -> None:
     ledger.moves.append(
         {
             "id": row["id"],
+            "token": row["token"],
             "state": after.state.value,
             "ready_at": after.ready_at,
             "tries": after.tries,

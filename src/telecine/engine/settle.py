@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from telecine.engine.consequences import Ripple, ripple
 from telecine.engine.ledger import Move
 from telecine.engine.shelf import Shelf
-from telecine.facts import Answer, Done, Expired, Fact, Failed, Overdue, State, Task, Word
+from telecine.facts import STATES, Answer, Done, Expired, Fact, Failed, Overdue, State, Task, Word
 from telecine.graph import Graph
 from telecine.lifecycle import After, decide
 from telecine.retry import Dice
@@ -98,7 +98,7 @@ def _refused(word: Word, code: str) -> Answer:
 def task_of(row: Row, job: Row) -> Task:
     return Task(
         id=row["id"],
-        state=State(row["state"]),
+        state=STATES[row["state"]],
         token=row["token"],
         tries=row["tries"],
         losses=row["losses"],
@@ -144,7 +144,7 @@ _PLAIN_DONE = Done()
 def digest_of(fact: Fact) -> str:
     """Tells a repeated word from another one under the same token."""
     match fact:
-        case Done() if fact == _PLAIN_DONE:
+        case Done() if fact is _PLAIN_DONE or fact == _PLAIN_DONE:
             return "done"
         case Done():
             plan = {k: [_plain(p) for p in v] for k, v in (fact.plan or {}).items()}

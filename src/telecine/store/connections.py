@@ -15,9 +15,14 @@ import asyncpg
 from telecine.errors import Unreachable
 
 SETTINGS = {
+    "application_name": "telecine",
     "lock_timeout": "2000",
     "idle_in_transaction_session_timeout": "5000",
-    "application_name": "telecine",
+    # Every statement of ours is an index walk; a table that was never analysed must not tempt the planner.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
 }
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0

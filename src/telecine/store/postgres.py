@@ -8,7 +8,7 @@ whether its transaction was committed, and may repeat it, since every word is re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import asyncpg
@@ -45,6 +45,8 @@ STALE_SECONDS = 1.0
 
 class Postgres:
     """A `Store` on a PostgreSQL server."""
+
+    distant = True
 
     def __init__(self, url: str, *, dice: Dice, size: int = 4) -> None:
         self.now: int | None = None
@@ -117,7 +119,14 @@ class Postgres:
                 return await connection.fetch(statement.text, *self._values(statement, columns(step)))
 
     def _values(self, statement: Statement, params: Any) -> list[Any]:
-        return [self.now if name == "now" else params.get(name, ()) for name in statement.params]
+        return [
+            self.now
+            if name == "now"
+            else as_text(params.get(name, ()))
+            if name in statement.numbers
+            else params.get(name, ())
+            for name in statement.params
+        ]
 
     async def _reserve(self, connection: Connection, step: Reserve) -> list[int]:
         """Ids from the sequence; who asks often gets some in advance, who asks once gets no gap."""
@@ -159,13 +168,19 @@ class Postgres:
 
 
 def columns(step: Write) -> dict[str, Any]:
-    """Rows by group -> one array per column, named `group_column`."""
+    """Rows by group -> one array per column, named `group_column`; `unnest` fills a missing one with nulls."""
     found: dict[str, Any] = dict(step.common)
     for group, rows in step.groups.items():
         if rows:
             for column in rows[0]:
-                found[f"{group}_{column}"] = [row[column] for row in rows]
+                values = [row[column] for row in rows]
+                if values.count(None) < len(values):
+                    found[f"{group}_{column}"] = values
     return found
+
+
+def as_text(numbers: Iterable[int | None]) -> str:
+    return ",".join(["" if number is None else str(number) for number in numbers])
 
 
 def _ending(steps: Steps[T], rows: Rows) -> T:

@@ -12,6 +12,8 @@ Dialect = Literal["sqlite", "postgres"]
 
 _NAME = re.compile(r"^-- name: ([a-z_]+)$", re.MULTILINE)
 _PARAM = re.compile(r"(?<![:\w]):([a-z_]+)")
+# asyncpg looks at every element of an array as if it might be an array itself; whole numbers travel as one text.
+_NUMBERS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean)\[\]")
 _COMMENT = re.compile(r"--[^\n]*")
 
 # The clock: the database's own, unless a test or a simulation sets `now`.
@@ -29,6 +31,7 @@ class Statement:
     text: str
     params: tuple[str, ...]
     parts: tuple[str, ...]
+    numbers: frozenset[str] = frozenset()
 
 
 def parse(text: str) -> dict[str, str]:
@@ -53,8 +56,10 @@ def load(dialect: Dialect) -> dict[str, Statement]:
 def prepare(name: str, body: str, dialect: Dialect) -> Statement:
     sql = _COMMENT.sub("", body).replace("{now}", NOW[dialect]).strip().rstrip(";")
     params = tuple(dict.fromkeys(_PARAM.findall(sql)))
-    if dialect == "postgres":
-        numbers = {param: f"${n}" for n, param in enumerate(params, 1)}
-        sql = _PARAM.sub(lambda m: numbers[m.group(1)], sql)
-    parts = tuple(part.strip() for part in sql.split(";")) if dialect == "sqlite" else (sql,)
-    return Statement(name, sql, params, parts)
+    if dialect == "sqlite":
+        return Statement(name, sql, params, tuple(part.strip() for part in sql.split(";")))
+    numbers = frozenset(match[0] for match in _NUMBERS.findall(sql))
+    sql = _NUMBERS.sub(r"string_to_array(:\1::text, ',', '')::\2[]", sql)
+    places = {param: f"${n}" for n, param in enumerate(params, 1)}
+    sql = _PARAM.sub(lambda m: places[m.group(1)], sql)
+    return Statement(name, sql, params, (sql,), numbers)

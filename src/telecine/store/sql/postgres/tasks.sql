@@ -32,7 +32,7 @@ with me as materialized (
         stops_at = {now} + least(t.stall_ms, t.limit_ms), progress = null, note = null
     where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from held where halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
-        t.limit_ms, t.rank
+        t.limit_ms, t.rank, t.losses, t.releases
 ), begun as (
     update job j set status = j.phase, started_at = coalesce(j.started_at, {now})
     where j.id = any (array(select id from held where status = 'pending' and not halted))
@@ -41,14 +41,14 @@ with me as materialized (
     select {now}, 'task.started', job_id, id, stage, token, :worker from granted
 )
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, g.rank, false as halted
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, g.losses, g.releases, g.rank, false as halted
 from granted g join job j on j.id = g.job_id
 union all
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, t.rank, false
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, false
 from again join task t on t.id = again.id join job j on j.id = t.job_id
 union all
-select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true
+select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true
 from picked p where p.job_id = any (array(select id from held where halted))
 order by rank, id
 
@@ -78,56 +78,74 @@ select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses,
 from task t where t.id = any (:ids::bigint[]) order by t.id for no key update
 
 -- name: settle
--- Everything that one batch of words changes, in one statement. Called with the task and job rows locked. What the
--- history and the event say of a task is taken from its row as it was: one statement sees one moment.
+-- Everything that one batch of words changes, in one statement. Usually called with the rows locked and read; then
+-- `go` is all of `m`. Without `at` it is called on the facts of the claim instead, for jobs of one task: `go`
+-- is then what is still as the decision saw it, and its ids come back. Tasks are locked first, then jobs, in id order.
+-- What the history and the event say of a task is taken from its row as it was: one statement sees one moment.
 with m as materialized (
-    select * from unnest(:moves_id::bigint[], :moves_state::text[], :moves_ready_at::bigint[], :moves_tries::integer[],
-        :moves_losses::integer[], :moves_releases::integer[], :moves_result::text[], :moves_error::text[],
-        :moves_outcome::text[], :moves_digest::text[], :moves_generation::integer[], :moves_kind::text[],
-        :moves_data::text[])
-        with ordinality as x (id, state, ready_at, tries, losses, releases, result, error, outcome, digest, generation,
+    select * from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::text[], :moves_ready_at::bigint[],
+        :moves_tries::integer[], :moves_losses::integer[], :moves_releases::integer[], :moves_result::text[],
+        :moves_error::text[], :moves_outcome::text[], :moves_digest::text[], :moves_generation::integer[],
+        :moves_kind::text[], :moves_data::text[])
+        with ordinality as x (id, token, state, ready_at, tries, losses, releases, result, error, outcome, digest, generation,
             kind, data, n)
+), held as materialized (
+    -- Lateral, one by one in the order of the words, which is that of the ids: a join would be planned from the far end,
+    -- and without the limit the planner would look for running tasks instead of for these.
+    select m.*, t.job_id, t.stage, t.tries as try, t.worker, t.claimed_at, t.lease_until
+    from m cross join lateral (
+        select job_id, stage, state, token, tries, worker, claimed_at, lease_until from task
+        where id = m.id limit 1 for no key update
+    ) t
+    where t.token = m.token and t.state = 'running' and (:at::bigint is not null or t.lease_until > {now})
+), halted as materialized (
+    select id, cancel_asked or failing as yes from job
+    where :at is null and id = any (array(select job_id from held)) order by id for no key update
+), go as materialized (
+    select *, coalesce(:at::bigint, {now}) as at from held where job_id <> all (array(select id from halted where yes))
 ), t as (
-    update task set state = m.state, parked = coalesce(m.ready_at > :at::bigint, false),
-        ready_at = coalesce(m.ready_at, task.ready_at), tries = m.tries, losses = m.losses, releases = m.releases,
-        result = m.result::jsonb, error = m.error::jsonb, ended_at = case when m.ready_at is null then :at end,
+    update task set state = go.state, parked = coalesce(go.ready_at > go.at, false),
+        ready_at = coalesce(go.ready_at, task.ready_at), tries = go.tries, losses = go.losses, releases = go.releases,
+        result = go.result::jsonb, error = go.error::jsonb, ended_at = case when go.ready_at is null then go.at end,
         worker = null, lease_until = null, stops_at = null, request = null
-    from m where task.id = m.id
+    from go where task.id = go.id
 ), a as (
     insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
         started_at, ended_at)
-    select m.id, was.token, was.job_id, m.generation, was.tries, was.worker, m.outcome, m.digest, m.state, m.ready_at,
-        m.error::jsonb, case when m.outcome = 'lost' then :at - was.lease_until end, was.claimed_at, :at
-    from m join task was on was.id = m.id
+    select go.id, go.token, go.job_id, go.generation, go.try, go.worker, go.outcome, go.digest, go.state, go.ready_at,
+        go.error::jsonb, case when go.outcome = 'lost' then go.at - go.lease_until end, go.claimed_at, go.at
+    from go
 ), s as (
     -- The counter moves by what was settled, never to a number that somebody read earlier.
     update stage set state = x.state, waits = x.waits, total = stage.total + x.added,
         remaining = stage.remaining - x.ended + x.added, failed = stage.failed + x.failed,
         cancelled = stage.cancelled + x.cancelled,
-        ended_at = case when x.state in ('new', 'ready') then null else :at end
+        ended_at = case when x.state in ('new', 'ready') then null else coalesce(:at, {now}) end
     from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_waits::smallint[],
         :stages_added::integer[], :stages_ended::integer[], :stages_failed::integer[], :stages_cancelled::integer[])
         as x (job_id, number, state, waits, added, ended, failed, cancelled)
-    where stage.job_id = x.job_id and stage.number = x.number
+    where stage.job_id = x.job_id and stage.number = x.number and (:at is not null or x.job_id = any (array(select job_id from go)))
 ), j as (
     update job set status = x.status, phase = x.phase, failing = x.failing, stopped = x.stopped, warnings = x.warnings,
         error = coalesce(x.error::jsonb, job.error),
         outcome = case when x.status in ('completed', 'failed', 'cancelled') then x.status end,
-        ended_at = case when x.status in ('completed', 'failed', 'cancelled') then :at end
+        ended_at = case when x.status in ('completed', 'failed', 'cancelled') then coalesce(:at, {now}) end
     from unnest(:jobs_id::bigint[], :jobs_status::text[], :jobs_phase::text[], :jobs_failing::boolean[],
         :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[])
         as x (id, status, phase, failing, stopped, warnings, error)
-    where job.id = x.id
+    where job.id = x.id and (:at is not null or x.id = any (array(select job_id from go)))
+), e as (
+    insert into event (at, kind, job_id, task_id, stage, token, worker, data)
+    select coalesce(:at, {now}), y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.data::jsonb from (
+        select go.kind, go.job_id, go.id as task_id, go.stage, go.token, go.worker, go.data, 0 as turn, go.n from go
+        union all
+        select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
+        from unnest(:events_kind::text[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
+            with ordinality as x (kind, job_id, stage, data, n)
+        where :at is not null or x.job_id = any (array(select job_id from go))
+    ) y order by y.turn, y.n
 )
-insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-select :at, e.kind, e.job_id, e.task_id, e.stage, e.token, e.worker, e.data::jsonb from (
-    select m.kind, was.job_id, m.id as task_id, was.stage, was.token, was.worker, m.data, 0 as turn, m.n
-    from m join task was on was.id = m.id
-    union all
-    select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
-    from unnest(:events_kind::text[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
-        with ordinality as x (kind, job_id, stage, data, n)
-) e order by e.turn, e.n
+select id from go
 
 -- name: open_stages
 -- Tasks of stages that opened, or were found needless: new -> ready or skipped.

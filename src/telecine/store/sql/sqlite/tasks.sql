@@ -26,7 +26,7 @@ update job set status = phase, started_at = coalesce(started_at, {now})
 where status = 'pending'
   and id in (select job_id from task where worker = :worker and state = 'running' and request = :request);
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, t.rank, 0 as halted
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, 0 as halted
 from task t join job j on j.id = t.job_id
 where t.worker = :worker and t.state = 'running' and t.request = :request
 order by t.rank, t.id
@@ -50,14 +50,14 @@ select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses,
 from json_each(:ids) as i join task t on t.id = i.value
 
 -- name: settle_moves
--- History and event first: they take the task as it was.
+-- History and event first: they take the task as it was. Nobody can have moved it since it was read.
 insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
     started_at, ended_at)
 select id, token, job_id, :generation, tries, worker, :outcome, :digest, :state, :ready_at, :error,
     case when :outcome = 'lost' then :at - lease_until end, claimed_at, :at
-from task where id = :id;
+from task where id = :id and token = :token;
 insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-select :at, :kind, job_id, id, stage, token, worker, :data from task where id = :id;
+select :at, :kind, job_id, id, stage, token, worker, :data from task where id = :id and token = :token;
 update task set state = :state, parked = coalesce(:ready_at > :at, 0), ready_at = coalesce(:ready_at, ready_at),
     tries = :tries, losses = :losses, releases = :releases, result = :result, error = :error,
     ended_at = case when :ready_at is null then :at end,

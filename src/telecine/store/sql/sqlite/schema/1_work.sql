@@ -48,7 +48,7 @@ create table job (
     check ((outcome is not null) = (status in ('completed', 'failed', 'cancelled')))
 );
 -- Serve the lists: newest first, by owner, by flow, by subject; open jobs; ended ones by outcome and age.
-create index job_owner on job (owner, id);
+create index job_owner on job (owner, id) where owner <> '';
 create index job_flow on job (flow, id);
 create index job_subject on job (subject_kind, subject_id, id) where subject_kind is not null;
 create index job_open on job (id) where outcome is null;

@@ -1,0 +1,101 @@
+-- The audit: the twins of the PostgreSQL statements.
+
+-- name: audit_jobs
+select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.failing, j.cancel_asked, j.started_at,
+    exists (select 1 from flow f where f.id = j.flow_id) as has_flow,
+    (select count(*) from job_after f where f.job_id = j.id) as after,
+    (select count(*) from job_after f where f.job_id = j.id and not exists (select 1 from job o where o.id = f.after_id)
+        and not exists (select 1 from archive r where r.job_id = f.after_id)) as after_lost,
+    (select json_group_array(json_object('number', s.number, 'state', s.state, 'waits', s.waits, 'total', s.total,
+        'remaining', s.remaining, 'failed', s.failed, 'cancelled', s.cancelled, 'ended_at', s.ended_at))
+        from (select * from stage where job_id = j.id order by number) s) as stages,
+    (select json_group_array(json_object('stage', c.stage, 'state', c.state, 'optional', c.optional, 'count', c.count)) from (
+        select t.stage, t.state, t.optional, count(*) as count from task t where t.job_id = j.id
+        group by t.stage, t.state, t.optional) c) as tasks,
+    (select json_group_array(json_object('id', b.id, 'state', b.state, 'token', b.token, 'kept', b.kept, 'parked', b.parked,
+        'lease_until', b.lease_until, 'worker', b.worker, 'attempts', b.attempts, 'last_token', b.last_token,
+        'done', b.done, 'has_kept', b.has_kept, 'has_worker', b.has_worker)) from (
+        select t.id, t.state, t.token, t.kept, t.parked, t.lease_until, t.worker,
+            (select count(*) from attempt a where a.task_id = t.id) as attempts,
+            (select max(a.token) from attempt a where a.task_id = t.id) as last_token,
+            (select count(*) from attempt a where a.task_id = t.id and a.state = 'done') as done,
+            exists (select 1 from artifact o where o.task_id = t.id) as has_kept,
+            exists (select 1 from worker w where w.id = t.worker) as has_worker
+        from task t where t.job_id = j.id) b
+        where b.attempts <> b.token - (b.state = 'running')
+            or coalesce(b.last_token, 0) <> b.token - (b.state = 'running')
+            or b.done <> (b.state = 'done')
+            or (b.state = 'running') <> (b.lease_until is not null) or (b.state = 'running') <> (b.worker is not null)
+            or (b.state = 'running' and not b.has_worker)
+            or (b.parked and b.state <> 'ready')
+            or (b.kept > 0) <> b.has_kept) as odd
+from (select * from job where id > :after order by id limit :wanted) j order by j.id
+
+-- Rows without the row that they belong to: what foreign keys would have refused. Each looks at a window of an index;
+-- the row without `missing` says how far that reached.
+
+-- name: orphans_stage
+with w as (select job_id from stage where job_id > :after order by job_id limit :wanted)
+select null as missing, max(job_id) as last from w
+union all
+select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+
+-- name: orphans_task
+with w as (select job_id from task where job_id > :after order by job_id limit :wanted)
+select null as missing, max(job_id) as last from w
+union all
+select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+
+-- name: orphans_job_log
+with w as (select job_id from job_log where job_id > :after order by job_id limit :wanted)
+select null as missing, max(job_id) as last from w
+union all
+select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+
+-- name: orphans_job_after
+with w as (select job_id from job_after where job_id > :after order by job_id limit :wanted)
+select null as missing, max(job_id) as last from w
+union all
+select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+
+-- name: orphans_attempt
+with w as (select task_id from attempt where task_id > :after order by task_id limit :wanted)
+select null as missing, max(task_id) as last from w
+union all
+select distinct task_id, null from w where not exists (select 1 from task t where t.id = w.task_id)
+
+-- name: orphans_artifact
+-- Files of a published version outlive their job, which is in the archive then.
+with w as (select job_id from artifact where job_id > :after order by job_id limit :wanted)
+select null as missing, max(job_id) as last from w
+union all
+select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+  and not exists (select 1 from archive r where r.job_id = w.job_id)
+
+-- name: orphans_idempotency
+with w as (select job_id from idempotency where job_id > :after order by job_id limit :wanted)
+select null as missing, max(job_id) as last from w
+union all
+select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+  and not exists (select 1 from archive r where r.job_id = w.job_id)
+
+-- name: orphans_subject_version
+-- Versions without subject, and artifacts that are given to a version which is not there.
+with w as (select id, kind, subject_id from subject_version where id > :after order by id limit :wanted)
+select null as missing, max(id) as last from w
+union all
+select id, null from w where not exists (select 1 from subject s where s.kind = w.kind and s.id = w.subject_id)
+
+-- name: orphans_version_of_artifact
+with w as (select version_id from artifact where version_id > :after order by version_id limit :wanted)
+select null as missing, max(version_id) as last from w
+union all
+select distinct version_id, null from w where not exists (select 1 from subject_version v where v.id = w.version_id)
+
+-- name: orphans_current_version
+-- All subjects at once: there is no index by version, and they are far fewer than anything above.
+select null as missing, null as last
+union all
+select current_version, null from subject s
+where current_version > :after and not exists (select 1 from subject_version v where v.id = s.current_version)
+limit :wanted
