@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -20,7 +21,7 @@ from telecine.facts import SECOND
 from telecine.flow import Flow
 from telecine.settings import Settings
 from telecine.store import Store
-from telecine.store.migrate import newest
+from telecine.store.migrate import check, newest
 from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
 from telecine.world import World
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from telecine.worker import FlowSource, Worker
 
 log = logging.getLogger(__name__)
+
+PROBE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Parts:
 
 @asynccontextmanager
 async def open_engine(
-    settings: Settings, *, world: World | None = None, create: bool = True, check: bool = True
+    settings: Settings, *, world: World | None = None, create: bool = True, checked: bool = True
 ) -> AsyncIterator[Parts]:
     """Open the database and an engine on it; close both afterwards.
 
@@ -54,7 +57,7 @@ async def open_engine(
     store = _open(settings, world, create)
     bell = _hang_bell(settings.database_url, world)
     try:
-        if check:
+        if checked:
             await _settle_schema(store, settings.database_url)
         engine = Engine(store, bell=bell, world=world, lease=round(settings.lease_seconds * SECOND))
         yield Parts(settings, store, bell, engine, world)
@@ -124,6 +127,25 @@ def _open(settings: Settings, world: World, create: bool, size: int | None = Non
 
 def sqlite_path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
+
+
+async def schema_of(parts: Parts) -> int:
+    """The version of the schema; refused if it is not this release's."""
+    dialect = dialect_of(parts.settings.database_url)
+    assert isinstance(parts.store, Migratable)
+    check(dialect, await parts.store.schema_version())
+    return newest(dialect)
+
+
+async def wakeups_work(parts: Parts) -> bool | None:
+    """Does a ring reach other processes? None where none has to travel."""
+    if not isinstance(parts.bell, PostgresBell):
+        return None
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            return await parts.bell.probe()
+    except TimeoutError:
+        return False
 
 
 async def migrate_database(settings: Settings) -> tuple[int | None, int]:

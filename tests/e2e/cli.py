@@ -47,6 +47,14 @@ def work(bench):
     import time
     while not bench.stopping and not Path(bench.spec["end"]).exists():
         time.sleep(0.01)
+
+stubborn = Flow("stubborn")
+
+@stubborn.stage()
+def hang(bench):
+    import time
+    while True:
+        time.sleep(0.01)
 """
 
 

@@ -1,14 +1,22 @@
 """The public Python interface, on both databases."""
 
 import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
+from pathlib import Path
 
+import asyncpg
 import pytest
 
 import telecine
 from telecine import Done, Flow, Submission
-from telecine.errors import BadSpec, Conflict, KeyReused, SchemaMissing
+from telecine.engine.stream import Event
+from telecine.errors import BadSpec, Conflict, KeyReused, LockHeld, SchemaMissing
 from telecine.settings import Settings
+from telecine.wiring import make_worker, open_engine
+from tests.e2e import client_flows
 from tests.postgres import fresh_schema
 
 greet = Flow("greet")
@@ -99,3 +107,105 @@ def test_a_job_that_is_pending_can_be_edited_and_cancelled(url: str) -> None:
             return await t.cancel(submitted.job_id, reason="changed my mind")
 
     assert asyncio.run(story()) == "cancelled"
+
+
+# -- with a worker beside it ---------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def at_work(url: str, folder: Path) -> AsyncIterator[telecine.Client]:
+    """A client and a worker in this process, on the same database."""
+    settings = Settings(
+        database_url=url, scratch=folder / "scratch", artifacts_url=str(folder / "artifacts"), slots=2, poll_seconds=0.2
+    )
+    async with open_engine(settings) as parts, asyncio.timeout(30):
+        for flow in client_flows.ALL:
+            await parts.engine.register(flow)
+        worker = make_worker(parts, client_flows.ALL)
+        working = asyncio.create_task(worker.run())
+        try:
+            yield telecine.Client(parts)
+        finally:
+            worker.stop()
+            await working
+
+
+def test_a_watch_shows_every_change_until_the_end(url: str, tmp_path: Path) -> None:
+    async def story() -> tuple[list[str], float]:
+        async with at_work(url, tmp_path) as t:
+            submitted = await t.submit("greet", {"names": ["Ada", "Grace"]})
+            seen = [view async for view in t.watch(submitted.job_id)]
+            return [view.status for view in seen], seen[-1].progress
+
+    statuses, progress = asyncio.run(story())
+
+    assert statuses[-1] == "completed"
+    assert statuses.count("completed") == 1
+    assert progress == 1.0
+
+
+def test_wait_returns_the_ended_job_however_it_ended(url: str, tmp_path: Path) -> None:
+    async def story() -> tuple[str, str | None]:
+        async with at_work(url, tmp_path) as t:
+            submitted = await t.submit("broken")
+            job = await t.wait(submitted.job_id, timeout=20)
+            return job.status, job.error and job.error["message"]
+
+    assert asyncio.run(story()) == ("failed", "it is broken")
+
+
+def test_wait_gives_up_after_its_time(sqlite_url: str) -> None:
+    async def story() -> None:
+        async with telecine.connect(sqlite_url) as t:
+            submitted = await t.submit(greet)
+            with pytest.raises(TimeoutError):
+                await t.wait(submitted.job_id, timeout=0.2)
+
+    asyncio.run(story())
+
+
+def test_what_is_submitted_in_a_foreign_transaction_is_found_by_the_next_look(url: str, tmp_path: Path) -> None:
+    async def story() -> str:
+        async with at_work(url, tmp_path) as t:
+            if url.startswith("sqlite"):
+                with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+                    submitted = await t.submit("greet", {"names": ["Ada"]}, transaction=connection)
+            else:
+                server = await asyncpg.connect(url)
+                async with server.transaction():
+                    submitted = await t.submit("greet", {"names": ["Ada"]}, transaction=server)
+                await server.close()
+            return (await t.wait(submitted.job_id)).status
+
+    assert asyncio.run(story()) == "completed"
+
+
+def test_events_come_in_order_and_resume_after_any_of_them(url: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with at_work(url, tmp_path) as t:
+            submitted = await t.submit("greet", {"names": ["Ada"]})
+            live = []
+            async for event in t.events(0, job_id=submitted.job_id):
+                live.append(event)
+                if isinstance(event, Event) and event.kind == "job.completed":
+                    break
+            again = [event async for event in t.events(live[2].seq, job_id=submitted.job_id, follow=False)]
+
+            assert live[0].kind == "job.created"
+            assert [event.seq for event in live] == sorted({event.seq for event in live})
+            assert again[: len(live) - 3] == live[3:]
+
+    asyncio.run(story())
+
+
+def test_a_lock_has_one_holder_at_a_time(url: str) -> None:
+    async def story() -> None:
+        async with telecine.connect(url) as t, t.lock("project/42", ttl=10, worker="ann") as held:
+            [listed] = await t.locks()
+            with pytest.raises(LockHeld, match="ann"):
+                async with t.lock("project/42"):
+                    pass
+
+            assert (held.token, listed.name, listed.worker) == (1, "project/42", "ann")
+
+    asyncio.run(story())

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 MOST_OFFSET: Millis = 2 * SECOND
 MOST_TRANSACTION: Millis = 5 * MINUTE
 LEAST_FREE = 1_000_000_000
+PULSES = 10
+AUDIT_SECONDS = 10.0
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
 
 
@@ -41,16 +45,22 @@ def doctor(database: Database = None, as_json: AsJson = False) -> None:
 
 
 async def _doctor(database: str | None, as_json: bool) -> int:
-    wrong = 0
+    seen: Counter[str] = Counter()
     async for check in examine(database):
-        wrong += check.verdict == "wrong"
+        seen[check.verdict] += 1
         if as_json:
             show.print_line(asdict(check))
         else:
             _print(check)
     if not as_json:
-        print(f"\n{wrong} of these must be put right." if wrong else "\nAll is well.")
-    return 1 if wrong else 0
+        print(f"\n{_sum(seen)}")
+    return 1 if seen["wrong"] else 0
+
+
+def _sum(seen: Counter[str]) -> str:
+    if seen["wrong"]:
+        return f"{seen['wrong']} of these must be put right."
+    return f"Nothing is wrong; {show.count(seen['warning'], 'warning')}." if seen["warning"] else "All is well."
 
 
 def _print(check: Check) -> None:
@@ -115,7 +125,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
 
     address = settings.shown("database_url")
     try:
-        async with open_engine(settings, create=False, check=False) as parts:
+        async with open_engine(settings, create=False, checked=False) as parts:
             before = time.time()  # noqa: TID251 - the one place where this machine's clock is looked at
             signs = await vitals(parts.store)
             offset = signs.now - round((before + time.time()) / 2 * SECOND)  # noqa: TID251 - the same
@@ -158,4 +168,66 @@ def _oldest(signs: Vitals) -> Check:
 
 async def _inside(parts: Parts) -> AsyncIterator[Check]:
     """What needs our tables."""
-    yield Check("schema", "ok", "")
+    from telecine.wiring import schema_of
+
+    try:
+        yield Check("schema", "ok", f"version {await schema_of(parts)}")
+    except TelecineError as error:
+        yield Check("schema", "wrong", str(error))
+        return
+    yield await _wakeups(parts)
+    yield await _pulse(parts)
+    yield await _audit(parts)
+
+
+async def _wakeups(parts: Parts) -> Check:
+    from telecine.wiring import wakeups_work
+
+    works = await wakeups_work(parts)
+    if works is None:
+        return Check("wake-ups", "ok", "by looking at the file")
+    if works:
+        return Check("wake-ups", "ok", "LISTEN hears NOTIFY")
+    found = (
+        f"LISTEN hears nothing (a transaction pooler?): workers look every {parts.settings.poll_seconds:g} s instead"
+    )
+    return Check("wake-ups", "warning", found)
+
+
+async def _pulse(parts: Parts) -> Check:
+    """Without a pulse nobody brings lost work back."""
+    from telecine.store import ask
+
+    [row] = await ask(parts.store, "pulse_get", {})
+    stats = await parts.engine.views.stats()
+    running, waiting = stats.tasks["running"], stats.tasks["ready"] + stats.tasks["parked"]
+    fleet = f"{show.count(stats.workers, 'worker')}, {running} running, {waiting} waiting"
+    silent = row["now"] - row["at"]
+    if silent <= max(parts.engine.lease, PULSES * parts.settings.sweep_seconds * SECOND):
+        return Check("pulse", "ok", f"swept {show.span(silent)} ago; {fleet}")
+    since = f"nobody has swept for {show.span(silent)}" if row["at"] else "nobody has ever swept"
+    if running:
+        return Check("pulse", "wrong", f"{since} while work is under way ({fleet}): start a worker")
+    if waiting:
+        return Check("pulse", "warning", f"{since} while work waits ({fleet}): start a worker")
+    return Check("pulse", "ok", f"{since}, and nothing waits")
+
+
+async def _audit(parts: Parts) -> Check:
+    """Compare everything that is stored twice, for as long as a person likes to wait."""
+    from telecine.engine.audit import BATCH, Finding, Place, look
+    from telecine.engine.shelf import Shelf
+
+    shelf = Shelf()
+    place: Place | None = Place()
+    findings: list[Finding] = []
+    give_up = parts.world.mono() + AUDIT_SECONDS
+    while place is not None and parts.world.mono() < give_up:
+        found = await parts.store.read(partial(look, place, shelf, BATCH))
+        findings += found.findings
+        place = found.next
+    if findings:
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        return Check("audit", "wrong", f"{findings[0].message}{more}")
+    whole = "every" if place is None else f"in the first {AUDIT_SECONDS:g} s every"
+    return Check("audit", "ok", f"{whole} derived column that was looked at is right")

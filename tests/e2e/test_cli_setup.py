@@ -1,0 +1,156 @@
+"""Doctor, config, help: what somebody looks at before anything runs."""
+
+import asyncio
+import resource
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.e2e.cli import PROGRAM, Shell
+
+SECONDS_FOR_HELP = 0.5
+COMMANDS = [
+    "submit", "jobs", "job", "watch", "cancel", "retry", "logs", "events", "worker", "workers", "flows", "locks",
+    "migrate", "doctor", "config",
+]  # fmt: skip
+
+
+@pytest.fixture
+def shell(tmp_path: Path, url: str) -> Shell:
+    return Shell.prepare(tmp_path, url)
+
+
+@pytest.fixture
+def here(tmp_path: Path, sqlite_url: str) -> Shell:
+    return Shell.prepare(tmp_path, sqlite_url)
+
+
+def checks(shell: Shell, **environ: str) -> dict[str, Any]:
+    return {check["name"]: check for check in shell("doctor", "--json", **environ).lines}
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_fresh_database(shell: Shell) -> None:
+    shell("migrate")
+
+    said = shell("doctor")
+    found = checks(shell)
+
+    assert said.code == 0, said.out
+    assert said.out.endswith("All is well.\n")
+    assert set(found) == {
+        "settings", "scratch", "artifacts", "database", "durability", "clock", "transactions", "schema", "wake-ups",
+        "pulse", "audit",
+    }  # fmt: skip
+    assert "synchronous" in found["durability"]["finding"]
+
+
+def test_the_doctor_starts_and_makes_nothing(here: Shell) -> None:
+    said = here("doctor")
+
+    assert said.code == 1
+    assert "there is no database at" in said.out
+    assert sorted(path.name for path in here.folder.iterdir()) == ["some_flows.py"]
+
+
+def test_the_doctor_sees_a_derived_column_that_is_wrong(shell: Shell) -> None:
+    shell("submit", "greet", "--flows", "some_flows")
+    spoil(shell.url, "update stage set waits = 7 where number = 1")
+
+    said = shell("doctor")
+
+    assert said.code == 1
+    assert "unmet needs of stage 'speak' is stored as 7, and is 1" in said.out
+
+
+def spoil(url: str, sql: str) -> None:
+    async def run() -> None:
+        connection = await asyncpg.connect(url)
+        await connection.execute(sql)
+        await connection.close()
+
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+            connection.execute(sql)
+    else:
+        asyncio.run(run())
+
+
+def test_the_doctor_reads_back_a_server_that_does_not_wait_for_its_disk(tmp_path: Path, postgres: str) -> None:
+    shell = Shell.prepare(tmp_path, f"{postgres}&synchronous_commit=off")
+
+    found = checks(shell)["durability"]
+
+    assert found["verdict"] == "wrong"
+    assert "synchronous_commit=off" in found["finding"]
+
+
+def test_the_doctor_names_work_that_nobody_looks_after(here: Shell) -> None:
+    here("submit", "greet", "--flows", "some_flows")
+
+    found = checks(here)["pulse"]
+
+    assert found["verdict"] == "warning"
+    assert "start a worker" in found["finding"]
+
+
+def test_the_doctor_refuses_settings_before_anything_else(here: Shell) -> None:
+    said = here("doctor", TELECINE_LEASE_SECONDS="10")
+
+    assert said.code == 1
+    assert "a lease of 10 s is too short" in said.out
+
+
+def test_the_doctor_sees_a_folder_that_cannot_be_written(here: Shell) -> None:
+    found = checks(here, TELECINE_SCRATCH="some_flows.py/scratch")["scratch"]
+
+    assert found["verdict"] == "wrong"
+    assert found["finding"] == "some_flows.py/scratch is not writable"
+
+
+def test_config_shows_each_value_and_its_source_but_no_password(here: Shell) -> None:
+    (here.folder / "telecine.toml").write_text("retention_days = 7")
+
+    said = here("config", "--json", "--database", "postgresql://ann:s3cret@host/name", TELECINE_SLOTS="3")
+
+    rows = {row["name"]: row for row in said.json["settings"]}
+    assert (rows["slots"]["value"], rows["slots"]["source"]) == (3, "TELECINE_SLOTS")
+    assert (rows["retention_days"]["value"], rows["retention_days"]["source"]) == (7, "telecine.toml")
+    assert (rows["lease_seconds"]["value"], rows["lease_seconds"]["source"]) == (20, "default")
+    assert rows["database_url"]["value"] == "postgresql://ann:***@host/name"
+    assert rows["database_url"]["source"] == "command line"
+    assert all(row["description"] for row in rows.values())
+    assert "s3cret" not in here("config", "--database", "postgresql://ann:s3cret@host/name").out
+
+
+def test_help_names_every_command_and_the_exit_codes(here: Shell) -> None:
+    text = here("--help").out
+
+    for command in COMMANDS:
+        assert f" {command} " in text
+    assert "Exit codes: 0 fine, 2 bad input" in text
+
+
+def test_help_is_quick(here: Shell) -> None:
+    """Measured in processor time, which a busy machine does not stretch."""
+
+    def seconds() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([PROGRAM, "--help"], cwd=here.folder, env=here.environ, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(seconds() for _ in range(3)) < SECONDS_FOR_HELP
+
+
+def test_without_colour_there_are_no_escapes(here: Shell) -> None:
+    here("submit", "greet", "--flows", "some_flows")
+
+    said = here("job", "1", NO_COLOR="1", FORCE_COLOR="")
+
+    assert "\x1b" not in said.out
+    assert "------------------------   0%" in said.out
