@@ -262,8 +262,8 @@ def _of_task(job_id: int, item: Mapping[str, Any]) -> Iterator[Finding]:
     running = item["state"] == State.RUNNING
     ended = item["token"] - running
     if item["attempts"] != ended or (item["last_token"] or 0) != ended:
-        text = f"has token {item['token']}, is {item['state']} and has {item['attempts']} attempts up to {item['last_token']}"
-        yield finding("task.token", text)
+        history = f"{item['attempts']} attempts up to {item['last_token']}"
+        yield finding("task.token", f"is {item['state']} with token {item['token']}, and has {history}")
     if item["done"] != (item["state"] == State.DONE):
         yield finding("task.state", f"is {item['state']}, and its history knows of {item['done']} successes")
     if running != (item["lease_until"] is not None) or running != (item["worker"] is not None):

@@ -35,45 +35,45 @@ from (select * from job where id > :after order by id limit :wanted) j order by 
 with w as (select job_id from stage where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
 
 -- name: orphans_task
 with w as (select job_id from task where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
 
 -- name: orphans_job_log
 with w as (select job_id from job_log where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
 
 -- name: orphans_job_after
 with w as (select job_id from job_after where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
 
 -- name: orphans_attempt
 with w as (select task_id from attempt where task_id > :after order by task_id limit :wanted)
 select null::bigint as missing, max(task_id) as last from w
 union all
-select distinct task_id, null from w where not exists (select 1 from task t where t.id = w.task_id)
+select distinct task_id, null::bigint from w where not exists (select 1 from task t where t.id = w.task_id)
 
 -- name: orphans_artifact
 -- Files of a published version outlive their job, which is in the archive then.
 with w as (select job_id from artifact where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
   and not exists (select 1 from archive r where r.job_id = w.job_id)
 
 -- name: orphans_idempotency
 with w as (select job_id from idempotency where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
   and not exists (select 1 from archive r where r.job_id = w.job_id)
 
 -- name: orphans_subject_version
@@ -81,18 +81,18 @@ select distinct job_id, null from w where not exists (select 1 from job j where 
 with w as (select id, kind, subject_id from subject_version where id > :after order by id limit :wanted)
 select null::bigint as missing, max(id) as last from w
 union all
-select id, null from w where not exists (select 1 from subject s where s.kind = w.kind and s.id = w.subject_id)
+select id, null::bigint from w where not exists (select 1 from subject s where s.kind = w.kind and s.id = w.subject_id)
 
 -- name: orphans_version_of_artifact
 with w as (select version_id from artifact where version_id > :after order by version_id limit :wanted)
 select null::bigint as missing, max(version_id) as last from w
 union all
-select distinct version_id, null from w where not exists (select 1 from subject_version v where v.id = w.version_id)
+select distinct version_id, null::bigint from w where not exists (select 1 from subject_version v where v.id = w.version_id)
 
 -- name: orphans_current_version
 -- All subjects at once: there is no index by version, and they are far fewer than anything above.
 select null::bigint as missing, null::bigint as last
 union all
-select current_version, null from subject s
+select current_version, null::bigint from subject s
 where current_version > :after and not exists (select 1 from subject_version v where v.id = s.current_version)
 limit :wanted
