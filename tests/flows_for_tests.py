@@ -136,6 +136,8 @@ mixed = Flow("mixed")
 @mixed.stage(run="inline")
 async def hog(bench: Bench) -> None:
     """Keeps the worker's loop from turning: what an inline handler must never do."""
+    while not list(Path(bench.spec["folder"]).glob("neighbour.*")):
+        await asyncio.sleep(0.01)
     say(bench, "hogging")
     wait_for_go(bench)
 

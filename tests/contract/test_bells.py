@@ -267,7 +267,8 @@ async def cut_all(url: str) -> None:
     """Cut every connection to this database but our own."""
     connection = await asyncpg.connect(url)
     await connection.fetch(
-        "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query like '%telecine_%'"
+        "select pg_terminate_backend(pid) from pg_stat_activity "
+        "where pid <> pg_backend_pid() and query like '%telecine_%'"
     )
     await connection.close()
 

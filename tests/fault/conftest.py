@@ -24,3 +24,9 @@ def workers(url: str, tmp_path: Path) -> Iterator[Crew]:
     with crew(url, tmp_path) as own:
         yield own
         own.end()
+
+
+@pytest.fixture
+def workers_on_sqlite(sqlite_url: str, tmp_path: Path) -> Iterator[Crew]:
+    with crew(sqlite_url, tmp_path) as own:
+        yield own

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -17,10 +16,21 @@ import asyncpg
 import psutil
 
 from telecine.engine import Engine
+from tests.fault.program import open_engine
 
 PATIENCE = 15.0
 # A lease that a test can outlive. Everything else follows from it as in production: beats at a quarter of it.
 SHORT = {"lease": 2_000, "beat": 0.5, "sweep": 0.2, "poll": 0.2, "news": 0.2, "term": 0.5}
+
+
+def on(url: str, play: Callable[[Engine], Awaitable[None]]) -> None:
+    """Play a scene with an engine of the test's own on the workers' database."""
+
+    async def scene() -> None:
+        async with open_engine(url) as engine:
+            await play(engine)
+
+    asyncio.run(scene())
 
 
 class Crew:
@@ -44,6 +54,11 @@ class Crew:
 
     def files(self, word: str) -> list[Path]:
         return sorted(self.folder.glob(f"{word}.*"))
+
+    async def started(self, count: int = 1, *, word: str = "started") -> list[int]:
+        """Wait until so many handlers have begun; their processes."""
+        files = await until(lambda: len(found := self.files(word)) >= count and found)
+        return [pid_in(path) for path in files]
 
     def go(self) -> None:
         (self.folder / "go").touch()
@@ -112,6 +127,16 @@ async def ended(engine: Engine, *job_ids: int, within: float = PATIENCE) -> list
     return found
 
 
+async def enlisted(engine: Engine, *names: str) -> None:
+    """Wait until workers of these names are there."""
+
+    async def all_there() -> bool:
+        found = {row["name"] for row in await rows(engine, "select name from worker where gone_at is null")}
+        return found.issuperset(names)
+
+    await until(all_there)
+
+
 async def outcomes(engine: Engine, job_id: int) -> list[str]:
     """How the attempts of a job ended, in the order of their tokens."""
     found = await rows(engine, f"select outcome from attempt where job_id = {job_id} order by task_id, token")
@@ -143,11 +168,3 @@ def children_of(pid: int) -> list[int]:
         return [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
-
-
-def stop(pid: int) -> None:
-    os.kill(pid, signal.SIGSTOP)
-
-
-def wake(pid: int) -> None:
-    os.kill(pid, signal.SIGCONT)

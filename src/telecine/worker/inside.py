@@ -146,10 +146,9 @@ def perform(channel: Channel, order: dict[str, Any]) -> tuple[Fact, str | None]:
     sys.path[:] = order["path"]
     lease = lease_from(order["lease"])
     bench = HandlerBench(lease, brief_from(order["brief"]), ChannelVoice(channel, Path(order["scratch"])))
-    armed = _Stop()
     try:
         handler = _handler(FlowSource(**order["source"]), lease.flow, lease.stage)
-        with armed:
+        with _Stop(channel):
             returned: object = handler(bench)
             if inspect.iscoroutine(returned):
                 import asyncio  # noqa: PLC0415 - only async handlers pay for it
@@ -174,14 +173,17 @@ def _handler(source: FlowSource, flow: str, stage: str) -> Handler:
 class _Stop:
     """While the handler runs, TERM ends it by an exception, so that its `finally` blocks run."""
 
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
     def __enter__(self) -> None:
         signal.signal(signal.SIGTERM, self._raise)
 
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    @staticmethod
-    def _raise(number: int, frame: object) -> None:
+    def _raise(self, number: int, frame: object) -> None:
+        self._channel.stopping = True
         raise HandlerStopped("told to stop")
 
 

@@ -23,7 +23,7 @@ from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
 from telecine.engine.register import Registration
 from telecine.errors import StoreError, WorkerGone
-from telecine.facts import Holding, Lease, Mode, Orders, Released
+from telecine.facts import SECOND, Holding, Lease, Mode, Orders, Released
 from telecine.flow import Flow
 from telecine.worker.execution import Execution, Places, Tools, places_of
 from telecine.worker.heart import Heart
@@ -277,10 +277,10 @@ class Worker:
     # -- housekeeping, and the end -------------------------------------------------------------------
 
     async def _sweep_on(self) -> None:
-        sweeper = self._words
+        sweeper, period = self._words, round(self._options.sweep * SECOND)
         while isinstance(sweeper, Sweeper):
             try:
-                if (await sweeper.sweep()).returned:
+                if (await sweeper.sweep(period)).returned:
                     self._heart.beat_now()  # it may have been ours: learn of it at once
             except StoreError as error:
                 log.warning("no sweep: %s", error)

@@ -71,4 +71,5 @@ select at, {now} as now from pulse
 
 -- name: grace
 -- After an outage every lease gets a fresh term: nobody is to blame for what the database missed.
-update task set lease_until = {now} + :ttl::bigint, stops_at = stops_at + :silent::bigint where state = 'running' returning id
+update task set lease_until = {now} + :ttl::bigint, stops_at = stops_at + least(:silent::bigint, {now} - claimed_at)
+where state = 'running' returning id

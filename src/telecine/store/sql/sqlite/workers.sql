@@ -71,4 +71,5 @@ select {now} - at as silent, {now} as now from temp.last_pulse
 select at, {now} as now from pulse
 
 -- name: grace
-update task set lease_until = {now} + :ttl, stops_at = stops_at + :silent where state = 'running' returning id
+update task set lease_until = {now} + :ttl, stops_at = stops_at + min(:silent, {now} - claimed_at)
+where state = 'running' returning id

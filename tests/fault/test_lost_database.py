@@ -1,0 +1,97 @@
+"""PostgreSQL is killed and started again while a worker works: the worker stays, and the work is done."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from telecine.engine import Engine
+from tests.fault.crew import SHORT, Crew, crew, ended, lives, on, outcomes, rows, until
+from tests.flows_for_tests import fan, wait
+from tests.postgres import PrivatePostgres
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PrivatePostgres]:
+    with PrivatePostgres(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def crew_there(server: PrivatePostgres, tmp_path: Path) -> Iterator[Crew]:
+    with crew(server.url, tmp_path) as own:
+        yield own
+
+
+def test_a_handler_outlives_an_outage_that_is_shorter_than_its_lease(server: PrivatePostgres, crew_there: Crew) -> None:
+    workers = crew_there
+
+    async def play(engine: Engine) -> None:
+        await engine.register(wait)
+        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        ann = workers.start("ann", lease=20_000)
+        [handler] = await workers.started()
+
+        server.kill()
+        workers.go()
+        await until(lambda: not lives(handler))  # it has ended while nobody could be told
+        server.start()
+
+        assert await ended(engine, job.job_id) == ["completed"]
+        assert await outcomes(engine, job.job_id) == ["done"]
+        assert ann.poll() is None
+
+    on(server.url, play)
+
+
+def test_an_outage_longer_than_the_lease_ends_the_work_and_costs_no_try(
+    server: PrivatePostgres, crew_there: Crew
+) -> None:
+    workers = crew_there
+
+    async def play(engine: Engine) -> None:
+        await engine.register(wait)
+        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        ann = workers.start("ann")
+        [handler] = await workers.started()
+
+        server.kill()
+        await until(lambda: not lives(handler), within=SHORT["lease"] / 1_000 + 1)
+        server.start()
+        await workers.started(2)
+        workers.go()
+
+        assert await ended(engine, job.job_id) == ["completed"]
+        assert await outcomes(engine, job.job_id) in (["released", "done"], ["lost", "done"])
+        assert await rows(engine, "select tries from task") == [{"tries": 1}]
+        assert ann.poll() is None
+
+    on(server.url, play)
+
+
+def test_work_goes_on_after_a_restart_in_the_middle_of_many_small_tasks(
+    server: PrivatePostgres, crew_there: Crew
+) -> None:
+    workers = crew_there
+
+    async def play(engine: Engine) -> None:
+        await engine.register(fan)
+        job = await engine.submit("fan", {"pieces": 2_000})
+        workers.start("ann", slots=20)
+        workers.start("bob", slots=20)
+        await until(lambda: some_done(engine))
+
+        server.kill()
+        server.start()
+
+        assert await ended(engine, job.job_id) == ["completed"]
+        done = [outcome for outcome in await outcomes(engine, job.job_id) if outcome == "done"]
+        assert len(done) == 2_002
+        assert [worker.poll() for worker in workers.workers.values()] == [None, None]
+
+    on(server.url, play)
+
+
+async def some_done(engine: Engine) -> bool:
+    [row] = await rows(engine, "select count(*) as n from task where state = 'done'")
+    return bool(row["n"] > 50)
