@@ -1,0 +1,107 @@
+"""A worker whose questions or answers get lost on the way still does everything once."""
+
+import asyncio
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from telecine.dispatch.local import LocalBell
+from telecine.engine import Engine, Submission
+from telecine.errors import Unreachable
+from telecine.worker import Worker, WorkerOptions
+from telecine.world import World
+from tests.fault.crew import SHORT, ended, rows
+from tests.fault.program import open_engine
+from tests.flows_for_tests import fan, quick
+
+LOSSY = ("enlist", "claim", "brief", "beat", "keep", "log", "settle")
+
+
+class LossyWords:
+    """Loses some questions before the engine hears them, and some answers after it has acted."""
+
+    def __init__(self, engine: Engine, dice: random.Random) -> None:
+        self._engine = engine
+        self._dice = dice
+        self.lost = 0
+
+    def __getattr__(self, name: str) -> Any:
+        word = getattr(self._engine, name)
+        if name not in LOSSY:
+            return word
+
+        async def say(*arguments: Any, **options: Any) -> Any:
+            self._lose()
+            answer = await word(*arguments, **options)
+            self._lose()
+            return answer
+
+        return say
+
+    def _lose(self) -> None:
+        if self._dice.random() < 0.2:
+            self.lost += 1
+            raise Unreachable("lost on the way")
+
+
+def worker_on(engine: Engine, words: Any, folder: Path, **options: Any) -> Worker:
+    @asynccontextmanager
+    async def beat_words() -> AsyncIterator[Any]:
+        yield words
+
+    given = {**SHORT, "slots": 20, **options}
+    made = WorkerOptions(name="ann", scratch=folder / "scratch", **given)
+    return Worker(words, LocalBell(), [quick, fan], made, World(), beat_words)
+
+
+def test_lost_questions_and_answers_cost_time_and_nothing_else(sqlite_url: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with open_engine(sqlite_url) as engine:
+            await engine.register(quick)
+            jobs = await engine.submit_many([Submission(flow="quick") for _ in range(300)])
+            words = LossyWords(engine, random.Random(7))
+            worker = worker_on(engine, words, tmp_path, lease=20_000, beat=0.1)
+            running = asyncio.ensure_future(worker.run())
+
+            assert set(await ended(engine, *(job.job_id for job in jobs))) == {"completed"}
+
+            worker.stop()
+            await running
+            attempts = await rows(engine, "select outcome, count(*) as n from attempt group by outcome")
+            assert attempts == [{"outcome": "done", "n": 300}]
+            assert words.lost > 10
+
+    asyncio.run(scene())
+
+
+def test_a_worker_waits_for_a_database_that_is_not_there_yet_and_may_leave_before(tmp_path: Path) -> None:
+    class Away:
+        async def enlist(self, registration: object) -> int:
+            asked.set()
+            raise Unreachable("nobody is there")
+
+    asked = asyncio.Event()
+
+    async def scene() -> None:
+        worker = worker_on(Away(), Away(), tmp_path)  # type: ignore[arg-type]
+        running = asyncio.ensure_future(worker.run())
+        await asyncio.wait_for(asked.wait(), 5)
+
+        worker.stop()
+
+        await asyncio.wait_for(running, 5)
+
+    asyncio.run(scene())
+
+
+def test_a_child_loads_nothing_that_only_the_worker_needs() -> None:
+    heavy = {"asyncio", "asyncpg", "logging", "obstore", "pydantic", "rich", "sqlite3", "subprocess", "typer"}
+    program = "import sys, telecine.worker.inside; print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert heavy.isdisjoint(loaded.split())
