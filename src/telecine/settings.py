@@ -60,7 +60,7 @@ class Settings(BaseModel):
     lease_seconds: float = Field(20.0, gt=0, description="How long a task stays with a worker that has gone quiet")
     beat_seconds: float = Field(5.0, gt=0, description="How often a worker renews its leases")
     sweep_seconds: float = Field(2.0, gt=0, description="How often the fleet looks for lost work")
-    poll_seconds: float = Field(2.0, gt=0, description="How often a worker looks for work when no wake-up came")
+    poll_seconds: float = Field(1.0, gt=0, description="How often a worker looks for work when no wake-up came")
     slots: int = Field(default_factory=_cores, ge=1, le=10_000, description="Tasks that a worker runs at once")
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="Name of this worker")
     labels: tuple[str, ...] = Field((), description="What this worker can do beyond the ordinary, e.g. `gpu`")

@@ -13,10 +13,10 @@ from telecine.cli.parse import moment_of, spec_of, subject_of
 if TYPE_CHECKING:
     from telecine.client import Client
 
-Flow = Annotated[str, typer.Argument(help="Name of the flow.", show_default=False)]
+Flow = Annotated[str, typer.Argument(metavar="FLOW", help="Name of the flow.", show_default=False)]
 Spec = Annotated[
     str | None,
-    typer.Argument(metavar="[SPEC]", help="JSON, @FILE, or - for standard input.", show_default=False),
+    typer.Argument(metavar="SPEC", help="JSON, @FILE, or - for standard input.", show_default=False),
 ]
 Priority = Annotated[str, typer.Option(help="0 to 10, or critical, high, normal, low, background; higher goes first.")]
 RunAt = Annotated[

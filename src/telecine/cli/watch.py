@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.5
 FRAMES = 8
 
 Which = Annotated[
-    int | None, typer.Argument(metavar="[ID]", help="The job's number; without it, all open jobs.", show_default=False)
+    int | None, typer.Argument(metavar="ID", help="The job's number; without it, all open jobs.", show_default=False)
 ]
 
 
