@@ -1,0 +1,105 @@
+"""What a claim costs in a big queue, and while nothing can be vacuumed."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+
+import asyncpg
+
+from benchmarks.engine.ours.place import Parts, at_rest, opened, run
+from telecine import Flow
+from telecine.engine import Registration, Submission
+from telecine.facts import Done, Word
+
+SHARE = 1_000  # one row in so many is of the worker's lane
+SET_ASIDE = 100_000
+CLAIMS = 60
+BATCH = 200
+PER_CALL = 5_000
+
+
+def _flow(name: str) -> Flow:
+    flow = Flow(name)
+
+    @flow.stage(name="run", run="inline")
+    async def _run(bench: object) -> None:
+        return None
+
+    return flow
+
+
+async def _submit(parts: Parts, flow: str, count: int, run_at: int | None = None) -> None:
+    for first in range(0, count, PER_CALL):
+        some = min(PER_CALL, count - first)
+        await parts.engine.submit_many([Submission(flow=flow, run_at=run_at)] * some)
+
+
+async def _queue(parts: Parts, url: str, rows: int) -> tuple[int, dict[str, str]]:
+    """`rows` queued, of which 0.1 % are ours; in a big queue some are parked and some paused."""
+    flows = {name: _flow(name) for name in ("mine", "other", "paused")}
+    for flow in flows.values():
+        await parts.engine.register(flow)
+    aside = SET_ASIDE if rows > 2 * SET_ASIDE else 0
+    mine = max(CLAIMS + 10, rows // SHARE)
+    await _submit(parts, "other", rows - mine - 2 * aside)
+    await _submit(parts, "paused", aside)
+    await _submit(parts, "mine", aside, run_at=4_000_000_000_000)
+    await _submit(parts, "mine", mine)
+    await parts.engine.pause("paused")
+    await at_rest(url)
+    lanes = {flow.graph.lane(0): name for name, flow in flows.items() if name != "other"}
+    worker = await parts.engine.enlist(Registration(name="bench", hostname="bench", lanes=tuple(lanes)))
+    return worker, lanes
+
+
+def claim_cost(few_url: str, many_url: str, *, few: int, many: int) -> tuple[float, float]:
+    """The median milliseconds of one claim with `few` and with `many` rows queued; the two take turns."""
+
+    async def measure() -> tuple[float, float]:
+        async with opened(few_url) as small, opened(many_url) as big:
+            sides = [(small, *await _queue(small, few_url, few)), (big, *await _queue(big, many_url, many))]
+            taken: list[list[float]] = [[], []]
+            for turn in range(CLAIMS):
+                for side, (parts, worker, lanes) in enumerate(sides):
+                    begun = time.perf_counter()
+                    leases = await parts.engine.claim(worker, f"{turn}", lanes, 1)
+                    taken[side].append(1e3 * (time.perf_counter() - begun))
+                    assert leases
+            return median(taken[0]), median(taken[1])
+
+    return run(measure)
+
+
+def claim_pinned(url: str, *, claims: int) -> tuple[float, float]:
+    """Milliseconds per claim of 200 in the first and in the last tenth of `claims` claimed tasks.
+
+    All the while one other transaction that has written stays open, so nothing can be vacuumed.
+    """
+
+    async def measure() -> tuple[float, float]:
+        async with opened(url) as parts:
+            flow = _flow("mine")
+            await parts.engine.register(flow)
+            await _submit(parts, "mine", claims)
+            await at_rest(url)
+            lanes = {flow.graph.lane(0): "mine"}
+            worker = await parts.engine.enlist(Registration(name="bench", hostname="bench", lanes=tuple(lanes)))
+            pin = await asyncpg.connect(url)
+            try:
+                await pin.execute("begin; create table pinned (id int); insert into pinned values (1)")
+                taken = [await _claim_and_settle(parts, worker, lanes, turn) for turn in range(claims // BATCH)]
+            finally:
+                await pin.close()
+        tenth = len(taken) // 10
+        return median(taken[:tenth]), median(taken[-tenth:])
+
+    return run(measure)
+
+
+async def _claim_and_settle(parts: Parts, worker: int, lanes: dict[str, str], turn: int) -> float:
+    begun = time.perf_counter()
+    leases = await parts.engine.claim(worker, f"{turn}", lanes, BATCH)
+    taken = 1e3 * (time.perf_counter() - begun)
+    await parts.engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
+    return taken

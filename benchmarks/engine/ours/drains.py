@@ -1,0 +1,70 @@
+"""How fast a full queue empties, and how fast it fills."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+
+from benchmarks.engine import crew
+from benchmarks.engine.measures import JOBS_PER_CALL, Drained, Enqueued, calls, payload
+from benchmarks.engine.ours.noop import FLOW, noop_flow, submissions, work
+from benchmarks.engine.ours.place import DONE, asked, at_rest, is_sound, opened, run
+
+WINDOW_S = 60.0
+
+
+def drain_postgres(url: str, *, jobs: int, processes: int, batch: int) -> Drained:
+    """Drain `jobs` no-op inline jobs with `processes` worker programs of `batch` slots."""
+    return _drain(url, jobs=jobs, processes=processes, batch=batch)
+
+
+def drain_sqlite(path: Path, *, jobs: int, batch: int) -> Drained:
+    """The same on SQLite (WAL, synchronous=FULL) with one worker process."""
+    return _drain(f"sqlite:///{path}", jobs=jobs, processes=1, batch=batch)
+
+
+def _drain(url: str, *, jobs: int, processes: int, batch: int) -> Drained:
+    _fill(url, jobs)
+    place = f"{batch}@{url}"
+    drained = crew.drain(work, place, jobs=jobs, processes=processes, window=WINDOW_S, done=lambda: asked(url, DONE))
+    return dataclasses.replace(drained, once=drained.once and is_sound(url, jobs))
+
+
+def _fill(url: str, jobs: int) -> float:
+    """Seconds that the calls took."""
+
+    async def fill() -> float:
+        async with opened(url) as parts:
+            await parts.engine.register(noop_flow())
+            batches = [submissions(indexes) for indexes in calls(jobs)]
+            begun = time.monotonic()
+            for batch in batches:
+                await parts.engine.submit_many(batch)
+            seconds = time.monotonic() - begun
+        await at_rest(url)
+        return seconds
+
+    return run(fill)
+
+
+def bulk_postgres(url: str, *, jobs: int, per_call: int = JOBS_PER_CALL) -> Enqueued:
+    """Submit `jobs` jobs, a thousand in one call, from one connection; only the calls are timed."""
+    assert per_call == JOBS_PER_CALL
+    return Enqueued(jobs=jobs, seconds=_fill(url, jobs))
+
+
+def single_postgres(url: str, *, seconds: float) -> Enqueued:
+    """Submit one job per call, each durably committed, from one connection for about `seconds`."""
+
+    async def submit() -> Enqueued:
+        async with opened(url) as parts:
+            await parts.engine.register(noop_flow())
+            await parts.engine.submit(FLOW, {"text": payload(0)})
+            begun, count = time.monotonic(), 0
+            while (taken := time.monotonic() - begun) < seconds:
+                await parts.engine.submit(FLOW, {"text": payload(count)})
+                count += 1
+            return Enqueued(jobs=count, seconds=taken)
+
+    return run(submit)
