@@ -47,6 +47,8 @@ create table artifact (
 );
 create index artifact_job on artifact (job_id);
 create index artifact_version on artifact (version_id) where version_id is not null;
+-- Serves retention: bytes are free when no row names their key.
+create index artifact_key on artifact (key) where key is not null;
 
 create table subject (
     kind text not null,
