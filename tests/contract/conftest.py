@@ -57,10 +57,10 @@ def sqlite_template(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFac
 def bed(request: pytest.FixtureRequest, runner: asyncio.Runner, sqlite_url: str) -> Iterator[Bed]:
     if request.param == "postgres":
         bed = Bed(request.getfixturevalue("postgres_schema_url"), request.getfixturevalue("postgres_store"))
-        runner.run(bed.clean())
     else:
         shutil.copy(request.getfixturevalue("sqlite_template"), sqlite_url.removeprefix("sqlite:///"))
         bed = Bed(sqlite_url, runner.run(opened(sqlite_url)))
+    runner.run(bed.clean())
     yield bed
     runner.run(bed.close_guests())
     if request.param == "sqlite":

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from telecine.engine.ledger import Ledger, Move, job_error, write_task
+from telecine.engine.ledger import Ledger, Move, is_required, job_error, write_task
 from telecine.engine.opening import pieces_of
-from telecine.facts import STATES, Done, Json, State, Status
+from telecine.facts import STATES, Done, Json, Piece, State, Status
 from telecine.graph import Graph, StageRow, advance
 from telecine.store import Ask, Row, Steps
+from telecine.store.text import dumps
 
 _STAGE = ("job_id", "number", "state", "waits", "total", "remaining", "failed", "cancelled")
 Stages = tuple[StageRow, ...]
@@ -36,6 +37,7 @@ def ripple(moves: Sequence[Move], graphs: Mapping[int, Graph]) -> Steps[Ripple]:
         change = Change(some[0].job, list(before))
         for move in some:
             change.take(ledger, graph, move)
+        change.follow(ledger, graph)
         if change.failing and not change.job["failing"]:
             yield from cancel_waiting(change.rows, job_id, ledger.now)
         close_job(ledger, graph, before, change)
@@ -62,6 +64,7 @@ class Change:
         self.stopped = bool(job["stopped"])
         self.error: Json = None
         self.skip: set[int] = set()
+        self.results: list[Done] = []
 
     def take(self, ledger: Ledger, graph: Graph, move: Move) -> None:
         write_task(ledger, move)
@@ -72,23 +75,34 @@ class Change:
         self.rows[number] = counted(self.rows[number], state, optional=bool(move.row["optional"]))
         if state is State.DONE:
             if isinstance(move.fact, Done) and move.digest != "done":
-                self._take_result(ledger, graph, move.fact)
+                self.results.append(move.fact)
         elif state is State.ERROR:
-            if move.row["optional"] or graph.stages[number].optional:
+            if not is_required(graph, move):
                 self.warnings += 1
             elif not self.failing:
                 self.failing, self.error = True, job_error(graph, move)
+
+    def follow(self, ledger: Ledger, graph: Graph) -> None:
+        """Only once all words are counted in is it known whether the job goes on."""
+        for done in self.results:
+            self._take_result(ledger, graph, done)
+
+    def _plan(self, ledger: Ledger, graph: Graph, number: int, pieces: list[Piece]) -> None:
+        """Of a job that fails, planned tasks are cancelled from the start: a person's retry finds them."""
+        row, n = self.rows[number], len(pieces)
+        if row.state is State.NEW:
+            state = State.CANCELLED if self.failing else State.NEW
+            ledger.opening.plan(graph, (self.job["id"], number, row.total), pieces, state, ledger.now)
+            lost = n if self.failing else 0
+            self.rows[number] = row._replace(
+                total=row.total + n, remaining=row.remaining + n - lost, cancelled=row.cancelled + lost
+            )
 
     def _take_result(self, ledger: Ledger, graph: Graph, done: Done) -> None:
         """What a handler's `Done` asks for: fan-out, skipping, facts, publishing."""
         job = self.job
         for name, items in (done.plan or {}).items():
-            number = graph.numbers[name]
-            row = self.rows[number]
-            if row.state is State.NEW:
-                ledger.opening.plan(graph, job["id"], number, row.total, pieces_of(items))
-                grown = row._replace(total=row.total + len(items), remaining=row.remaining + len(items))
-                self.rows[number] = grown
+            self._plan(ledger, graph, graph.numbers[name], pieces_of(items))
         self.skip.update(graph.numbers[name] for name in done.skip)
         if done.stop:
             self.stopped = True
@@ -116,12 +130,12 @@ def close_job(ledger: Ledger, graph: Graph, before: Stages, change: Change) -> N
     for number in effect.skipped:
         ledger.opening.skip(job_id, number, ledger.now)
     if effect.job is not None:
-        error = None if change.error is None else json.dumps(change.error)
+        error = None if change.error is None else dumps(change.error)
         ledger.jobs.append({"id": job_id, **effect.job, "error": error})
     if effect.ended is not None:
         ledger.ended.append(job_id)
         warned = json.dumps({"warnings": now.warnings}) if now.warnings else None
-        ledger.say(f"job.{effect.ended}", job_id, warned if change.error is None else json.dumps(change.error))
+        ledger.say(f"job.{effect.ended}", job_id, warned if change.error is None else dumps(change.error))
 
 
 class Standing(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from telecine.engine.consequences import Change, Stages, cancel_waiting, close_job, stages_by_job
@@ -14,6 +13,7 @@ from telecine.errors import DedupeTaken, NotFound, VersionMismatch, WrongState
 from telecine.facts import Instant, JobId, State, Status
 from telecine.graph import Graph, StageRow, job_phase
 from telecine.store import Ask, Row, Steps, Write
+from telecine.store.text import dumps
 
 
 def _hold(job_id: int) -> Steps[Row]:
@@ -35,7 +35,7 @@ def cancel(job_id: JobId, shelf: Shelf, *, reason: str = "cancelled", actor: str
         raise WrongState(f"job {job_id} is {job['status']}: there is nothing left to cancel")
     if not job["cancel_asked"]:
         error = {"code": "cancelled", "message": reason, "actor": actor}
-        yield Ask("job_cancel", {"id": job_id, "error": json.dumps(error)})
+        yield Ask("job_cancel", {"id": job_id, "error": dumps(error)})
         yield Ask("event_say", _event("job.cancel_asked", job_id, {"reason": reason, "actor": actor}))
     return (yield from wind_down(job_id, shelf))
 
@@ -73,7 +73,7 @@ def retry(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[frozenset[st
     yield Ask("job_reopen", {"id": job_id, "phase": phase})
     yield Write("stage_reset", {"stages": [_reset(job_id, row) for row in rows]})
     ledger = Ledger(job["now"])
-    ledger.say("job.retried", job_id, json.dumps({"actor": actor, "generation": job["generation"] + 1}))
+    ledger.say("job.retried", job_id, dumps({"actor": actor, "generation": job["generation"] + 1}))
     fresh = {"status": Status.PENDING.value, "phase": phase, "cancel_asked": False, "stopped": False, "failing": False}
     if not job["waits"]:
         close_job(ledger, graph, rows, Change({**job, **fresh, "warnings": 0}, list(rows)))
@@ -145,4 +145,4 @@ def resolve_after(job_id: int, ended: Sequence[tuple[int, str]], shelf: Shelf) -
 
 def _event(kind: str, job_id: int | None, data: object) -> dict[str, object]:
     place = {"task_id": None, "stage": None, "token": None, "worker": None}
-    return {"kind": kind, "job_id": job_id, **place, "data": json.dumps(data)}
+    return {"kind": kind, "job_id": job_id, **place, "data": dumps(data)}

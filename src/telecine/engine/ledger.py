@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from telecine.facts import ERROR_CHARS, Done, Fact, Json, State
 from telecine.graph import Graph
 from telecine.lifecycle import After
 from telecine.store import Ask, Row, Steps, Write
+from telecine.store.text import dumps
 
 
 class Move(NamedTuple):
@@ -55,6 +55,11 @@ class Ledger:
         yield from add_tasks(self.opening)
 
 
+def is_required(graph: Graph, move: Move) -> bool:
+    """Does an error of this task fail its job?"""
+    return not (move.row["optional"] or graph.stages[move.row["stage"]].optional)
+
+
 def job_error(graph: Graph, move: Move) -> dict[str, Json]:
     code, message = move.after.error or ("failed", "")
     stage = graph.stages[move.row["stage"]].name
@@ -62,7 +67,7 @@ def job_error(graph: Graph, move: Move) -> dict[str, Json]:
 
 
 def _subject(who: tuple[str, str], known: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": who[0], "id": who[1], "owner": known["owner"], "facts": json.dumps(known["facts"])}
+    return {"kind": who[0], "id": who[1], "owner": known["owner"], "facts": dumps(known["facts"])}
 
 
 _KINDS = {"lost": "task.lost", "released": "task.released"}
@@ -73,12 +78,12 @@ def write_task(ledger: Ledger, move: Move) -> None:
     row, after = move.row, move.after
     error = data = None
     if after.error is not None:
-        error = json.dumps({"code": after.error[0], "message": after.error[1][:ERROR_CHARS]})
+        error = dumps({"code": after.error[0], "message": after.error[1][:ERROR_CHARS]})
     if after.state is State.DONE:
         kind = "task.done"
     else:
         kind = f"task.{after.state}" if after.ready_at is None else _KINDS.get(after.outcome, "task.retrying")
-        data = json.dumps(_told(row, after, ledger.now))
+        data = dumps(_told(row, after, ledger.now))
     result = move.fact.result if isinstance(move.fact, Done) else None
     ledger.moves.append(
         {
@@ -89,7 +94,7 @@ def write_task(ledger: Ledger, move: Move) -> None:
             "tries": after.tries,
             "losses": after.losses,
             "releases": after.releases,
-            "result": None if result is None else json.dumps(result),
+            "result": None if result is None else dumps(result),
             "error": error,
             "outcome": after.outcome,
             "digest": move.digest,

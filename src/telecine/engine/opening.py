@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from telecine.facts import HOUR, Instant, Json, Millis, Piece, State
 from telecine.graph import Graph
 from telecine.store import Reserve, Row, Steps, Write
+from telecine.store.text import dumps
 
 
 def boost(priority: int, offset: int) -> Millis:
@@ -25,8 +25,11 @@ class Opening:
     stages: list[dict[str, Any]] = field(default_factory=list)
     added: dict[tuple[int, int], list[dict[str, Any]]] = field(default_factory=dict)
 
-    def plan(self, graph: Graph, job_id: int, number: int, first: int, pieces: Sequence[Piece]) -> None:
-        """Add positions to a fanned-out stage, from position `first` on."""
+    def plan(  # where: job, stage, first position
+        self, graph: Graph, where: tuple[int, int, int], pieces: Sequence[Piece], state: State, now: Instant
+    ) -> None:
+        """Add positions to a fanned-out stage, new, or cancelled from the start."""
+        job_id, number, first = where
         stage = graph.stages[number]
         tasks = self.added.setdefault((job_id, number), [])
         for position, piece in enumerate(pieces, first):
@@ -36,7 +39,7 @@ class Opening:
                     "stage": number,
                     "position": position,
                     "lane": graph.lane(number, piece.labels),
-                    "state": State.NEW.value,
+                    "state": state.value,
                     "parked": False,
                     "optional": piece.optional,
                     "ready_at": None,
@@ -44,7 +47,8 @@ class Opening:
                     "max_attempts": stage.policy.max_attempts,
                     "stall_ms": stage.policy.stall,
                     "limit_ms": stage.policy.limit,
-                    "input": None if piece.input is None else json.dumps(piece.input),
+                    "ended_at": now if state.is_final else None,
+                    "input": None if piece.input is None else dumps(piece.input),
                 }
             )
 
@@ -79,7 +83,7 @@ class Opening:
 
     def skip(self, job_id: int, number: int, now: Instant) -> None:
         for task in self.added.get((job_id, number), ()):
-            task["state"] = State.SKIPPED.value
+            task.update(state=State.SKIPPED.value, ended_at=now)
         self.stages.append(
             {
                 "job_id": job_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from telecine.errors import NotFound
 from telecine.facts import Json, Mode, WorkerId
 from telecine.graph import Graph
 from telecine.store import Ask, Steps
+from telecine.store.text import dumps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +62,10 @@ def worker(who: Registration) -> Steps[WorkerId]:
         "hostname": who.hostname,
         "kind": who.kind,
         "release": who.release,
-        "labels": json.dumps(who.labels),
-        "lanes": json.dumps(who.lanes),
-        "capabilities": json.dumps(who.capabilities),
-        "metadata": json.dumps(who.metadata),
+        "labels": dumps(who.labels),
+        "lanes": dumps(who.lanes),
+        "capabilities": dumps(who.capabilities),
+        "metadata": dumps(who.metadata),
         "slots": who.slots,
         "boot_id": who.boot_id,
         "pid_space": who.pid_space,
@@ -92,7 +92,7 @@ def awaited(ended: Sequence[int]) -> Steps[bool]:
 
 
 def _worker_event(kind: str, worker_id: int, name: str | None) -> dict[str, object]:
-    data = None if name is None else json.dumps({"name": name})
+    data = None if name is None else dumps({"name": name})
     return {
         "kind": kind,
         "job_id": None,

@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from telecine.engine.consequences import Ripple, ripple
-from telecine.engine.ledger import Move
+from telecine.engine.ledger import Move, is_required
 from telecine.engine.shelf import Shelf
-from telecine.facts import STATES, Answer, Done, Expired, Fact, Failed, Overdue, State, Task, Word
+from telecine.facts import STATES, Answer, Done, Expired, Fact, Failed, Overdue, State, Task, TaskId, Word
 from telecine.graph import Graph
 from telecine.lifecycle import After, decide
 from telecine.retry import Dice
@@ -48,6 +48,7 @@ def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
     hearing = Hearing(held, graphs, dice)
     for place, word in enumerate(words):
         hearing.hear(place, word)
+    hearing.halt()
     if hearing.unheard:
         yield from _answer_repeats(words, hearing.unheard, hearing.answers)
     done = (yield from ripple(hearing.moves, graphs)) if hearing.moves else Ripple()
@@ -67,19 +68,43 @@ class Hearing:
     def hear(self, place: int, word: Word) -> None:
         if word.task_id in self._moved:
             first, move = self._moved[word.task_id]
-            same = move.row["token"] == word.token and move.digest == digest_of(word.fact)
-            self.answers[place] = self.answers[first] if same else _refused(word, "lease_lost")
+            if move.row["token"] == word.token and move.digest == digest_of(word.fact):
+                self.answers[place] = self.answers[first]
+            else:
+                self._refuse(place, word, "lease_lost")
             return
         found = self._held.get(word.task_id)
         verdict = "lease_lost" if found is None else self._decide(word, *found)
         if isinstance(verdict, str):
-            self.answers[place] = _refused(word, verdict)
-            self.unheard.append(place)
+            self._refuse(place, word, verdict)
             return
         self.moves.append(verdict)
         self._moved[word.task_id] = (place, verdict)
-        after = verdict.after
-        self.answers[place] = Answer(word.task_id, word.token, True, after.outcome, after.state, after.ready_at)
+        self.answers[place] = _accepted(word.task_id, word.token, verdict.after)
+
+    def _refuse(self, place: int, word: Word, code: str) -> None:
+        self.answers[place] = Answer(word.task_id, word.token, False, code)
+        self.unheard.append(place)
+
+    def halt(self) -> None:
+        """A required error halts its job for the whole batch: whatever the order, nothing of it is tried again."""
+        failing = {m.row["job_id"] for m in self.moves if m.after.state is State.ERROR and self._required(m)}
+        if not failing:
+            return
+        for n, move in enumerate(self.moves):
+            if move.row["job_id"] in failing and move.after.state is State.READY:
+                word = Word(move.row["id"], move.row["token"], move.fact)
+                again = self._decide(word, move.row, {**dict(move.job), "failing": True})
+                assert isinstance(again, Move)
+                self.moves[n] = again._replace(job=move.job, digest=move.digest)
+                self._answer_anew(self._moved[word.task_id][0], _accepted(word.task_id, word.token, again.after))
+
+    def _answer_anew(self, first: int, answer: Answer) -> None:
+        old = self.answers[first]
+        self.answers.update({place: answer for place, given in self.answers.items() if given is old})
+
+    def _required(self, move: Move) -> bool:
+        return is_required(self._graphs[move.job["flow_id"]], move)
 
     def _decide(self, word: Word, row: Row, job: Row) -> Move | str:
         graph = self._graphs[job["flow_id"]]
@@ -91,8 +116,8 @@ class Hearing:
         return verdict.code
 
 
-def _refused(word: Word, code: str) -> Answer:
-    return Answer(word.task_id, word.token, False, code)
+def _accepted(task_id: TaskId, token: int, after: After) -> Answer:
+    return Answer(task_id, token, True, after.outcome, after.state, after.ready_at)
 
 
 def task_of(row: Row, job: Row) -> Task:

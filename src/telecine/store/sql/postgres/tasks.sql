@@ -159,14 +159,15 @@ where t.job_id = o.job_id and t.stage = o.number and t.state = 'new'
 
 -- name: task_add
 insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
-    input)
+    ended_at, input)
 select x.id, x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
-    x.stall_ms, x.limit_ms, x.input::jsonb
+    x.stall_ms, x.limit_ms, x.ended_at, x.input::jsonb
 from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
     :tasks_lane::text[], :tasks_state::text[], :tasks_parked::boolean[], :tasks_optional::boolean[],
     :tasks_ready_at::bigint[], :tasks_rank::bigint[], :tasks_max_attempts::integer[], :tasks_stall_ms::bigint[],
-    :tasks_limit_ms::bigint[], :tasks_input::text[])
-    as x (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms, input)
+    :tasks_limit_ms::bigint[], :tasks_ended_at::bigint[], :tasks_input::text[])
+    as x (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
+        ended_at, input)
 
 -- name: cancel_waiting
 -- Called with the job's row locked. A ready task that somebody is claiming right now is skipped: the claim will

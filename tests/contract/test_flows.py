@@ -1,0 +1,347 @@
+"""What follows from settled tasks: fan-out, fan-in, errors, skip, stop, publish."""
+
+import asyncio
+
+from telecine.facts import Done, Failed, Kept, Piece, Status, Word
+from tests.bed import Bed, named
+from tests.make import a_flow, a_policy, a_stage
+
+FANS = a_flow(
+    a_stage("plan", phase=Status.PLANNING),
+    a_stage("cut", "plan", fan_out=True),
+    a_stage("join", "cut", phase=Status.UPLOADING_OUTPUTS),
+)
+
+
+async def planned(bed: Bed, *pieces: object) -> int:
+    await bed.enact(FANS)
+    job_id = await bed.submit()
+    await bed.done(await bed.take(), plan={"cut": list(pieces)})
+    return job_id
+
+
+# -- Fan-out and fan-in ----------------------------------------------------------------------------
+
+
+async def test_a_plan_becomes_one_task_for_each_position(bed: Bed) -> None:
+    job_id = await planned(bed, "a", {"b": 1}, None)
+
+    leases = await bed.claim(5)
+
+    assert [(lease.position, lease.input) for lease in leases] == [(0, "a"), (1, {"b": 1}), (2, None)]
+    assert await bed.stages(job_id) == {"plan": "done", "cut": "ready", "join": "new"}
+    await bed.audited()
+
+
+async def test_the_next_stage_opens_when_the_last_position_is_done_and_not_before(bed: Bed) -> None:
+    job_id = await planned(bed, 1, 2, 3)
+    leases = await bed.claim(5)
+
+    opened = []
+    for lease in leases:
+        await bed.done(lease)
+        opened.append((await bed.stages(job_id))["join"])
+
+    assert opened == ["new", "new", "ready"]
+    await bed.audited()
+
+
+async def test_all_positions_may_end_in_one_batch(bed: Bed) -> None:
+    job_id = await planned(bed, 1, 2, 3)
+
+    await bed.settle(await bed.claim(5))
+
+    assert named(await bed.claim(5)) == [("join", 0)]
+    assert await bed.status(job_id) == "uploading_outputs"
+    await bed.audited()
+
+
+async def test_the_last_two_positions_ending_at_once_open_the_next_stage_once(bed: Bed) -> None:
+    job_id = await planned(bed, 1, 2)
+    first, second = await bed.claim(2)
+    other = await bed.another_engine()
+
+    await asyncio.gather(bed.done(first), other.settle([Word(second.task_id, second.token, Done())]))
+
+    assert await bed.states(job_id) == ["done", "done", "done", "ready"]
+    assert (await bed.events(job_id)).count("stage.ready") == 2
+    await bed.audited()
+
+
+async def test_thousands_of_positions_are_planned_in_one_commit(bed: Bed) -> None:
+    job_id = await planned(bed, *range(3_000))
+
+    assert await bed.count("task", f"job_id = {job_id} and state = 'ready'") == 3_000
+
+
+async def test_a_plan_for_nothing_skips_the_stage(bed: Bed) -> None:
+    job_id = await planned(bed)
+
+    assert await bed.stages(job_id) == {"plan": "done", "cut": "skipped", "join": "ready"}
+    await bed.audited()
+
+
+async def test_a_planner_that_plans_nothing_at_all_skips_the_stage(bed: Bed) -> None:
+    await bed.enact(FANS)
+    job_id = await bed.submit()
+    await bed.done(await bed.take())
+
+    assert (await bed.stages(job_id))["cut"] == "skipped"
+
+
+async def test_several_planners_add_to_one_stage(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("a"), a_stage("b"), a_stage("cut", "a b", fan_out=True)))
+    job_id = await bed.submit()
+    a, b = await bed.claim(2)
+
+    await bed.done(a, plan={"cut": ["a0", "a1"]})
+    half = await bed.claim(5)
+    await bed.done(b, plan={"cut": ["b0"]})
+
+    assert half == []
+    assert [(lease.position, lease.input) for lease in await bed.claim(5)] == [(0, "a0"), (1, "a1"), (2, "b0")]
+    assert (await bed.stages(job_id))["cut"] == "ready"
+    await bed.audited()
+
+
+async def test_a_repeated_plan_is_planned_once(bed: Bed) -> None:
+    await bed.enact(FANS)
+    job_id = await bed.submit()
+    lease = await bed.take()
+
+    for _ in range(3):
+        await bed.done(lease, plan={"cut": [1, 2]})
+
+    assert len(await bed.tasks(job_id)) == 4
+
+
+# -- Errors ----------------------------------------------------------------------------------------
+
+
+async def test_a_required_error_cancels_what_waits_and_the_job_fails_when_the_last_has_ended(bed: Bed) -> None:
+    job_id = await planned(bed, 1, 2, 3)
+    first, second = await bed.claim(2)
+
+    await bed.fail(first, permanent=True)
+    between = await bed.states(job_id), await bed.status(job_id)
+    await bed.done(second)
+
+    assert between == (["done", "error", "running", "cancelled", "cancelled"], "processing")
+    assert await bed.states(job_id) == ["done", "error", "done", "cancelled", "cancelled"]
+    assert await bed.status(job_id) == "failed"
+    await bed.audited()
+
+
+async def test_nothing_of_a_failing_job_is_claimed(bed: Bed) -> None:
+    await planned(bed, 1, 2, 3)
+    await bed.fail(await bed.take(), permanent=True)
+
+    assert await bed.claim(5) == []
+
+
+async def test_an_error_and_a_retry_in_one_batch_leave_nothing_behind(bed: Bed) -> None:
+    """Whatever their order: the one that would be tried again belongs to a job that fails."""
+    for order in (0, 1):
+        job_id = await planned(bed, 1, 2)
+        leases = await bed.claim(2)
+        facts = [Failed("again"), Failed("never", permanent=True)]
+        words = [Word(lease.task_id, lease.token, fact) for lease, fact in zip(leases, facts, strict=True)]
+
+        answers = await bed.engine.settle(words[::-1] if order else words)
+
+        assert sorted(str(answer.state) for answer in answers) == ["cancelled", "error"]
+        assert await bed.status(job_id) == "failed"
+        await bed.audited()
+
+
+async def test_a_plan_that_comes_when_the_job_already_fails_is_kept_for_a_retry(bed: Bed) -> None:
+    await bed.enact(
+        a_flow(a_stage("plan"), a_stage("check"), a_stage("cut", "plan", fan_out=True), a_stage("join", "cut"))
+    )
+    job_id = await bed.submit()
+    plan, check = await bed.claim(2)
+    await bed.fail(check, permanent=True)
+
+    await bed.done(plan, plan={"cut": ["a", "b"]})
+    failed = await bed.status(job_id), await bed.states(job_id)
+    await bed.audited()
+    await bed.engine.retry(job_id)
+    leases = await bed.claim(5)
+
+    assert failed == ("failed", ["done", "error", "cancelled", "cancelled", "cancelled"])
+    assert sorted(named(leases)) == [("check", 0), ("cut", 0), ("cut", 1)]
+    await bed.audited()
+
+
+async def test_a_plan_and_an_error_in_one_batch_lose_nothing(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("plan"), a_stage("check"), a_stage("cut", "plan", fan_out=True)))
+    job_id = await bed.submit()
+    plan, check = await bed.claim(2)
+
+    await bed.engine.settle(
+        [
+            Word(plan.task_id, 1, Done(plan={"cut": ["a", "b"]})),
+            Word(check.task_id, 1, Failed("never", permanent=True)),
+        ]
+    )
+    failed = await bed.status(job_id)
+    await bed.audited()
+    await bed.engine.retry(job_id)
+
+    assert failed == "failed"
+    assert sorted(named(await bed.claim(5))) == [("check", 0), ("cut", 0), ("cut", 1)]
+
+
+async def test_an_optional_stage_that_errs_leaves_a_warning(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("cut"), a_stage("note", optional=True), a_stage("join", "cut note")))
+    job_id = await bed.submit()
+    leases = {lease.stage: lease for lease in await bed.claim(5)}
+
+    await bed.fail(leases["note"], permanent=True)
+    await bed.done(leases["cut"])
+    await bed.done(await bed.take())
+
+    job = await bed.job(job_id)
+    assert (job["status"], job["warnings"], job["error"]) == ("completed", 1, None)
+    assert await bed.stages(job_id) == {"cut": "done", "note": "error", "join": "done"}
+    await bed.audited()
+
+
+async def test_an_optional_piece_that_errs_leaves_a_warning(bed: Bed) -> None:
+    job_id = await planned(bed, Piece(input=1, optional=True), 2)
+    first, second = await bed.claim(2)
+
+    await bed.fail(first, permanent=True)
+    await bed.done(second)
+    await bed.done(await bed.take())
+
+    assert (await bed.job(job_id))["warnings"] == 1
+    assert await bed.status(job_id) == "completed"
+    await bed.audited()
+
+
+async def test_a_quarantined_task_fails_its_job(bed: Bed) -> None:
+    await bed.enact(a_flow("cut"))
+    job_id = await bed.submit()
+    for _ in range(3):
+        await bed.lose(await bed.take())
+
+    assert await bed.status(job_id) == "failed"
+    assert (await bed.engine.views.job(job_id)).error["code"] == "quarantined"
+    await bed.audited()
+
+
+# -- Skip and stop ---------------------------------------------------------------------------------
+
+
+async def test_a_handler_may_skip_what_is_needless(bed: Bed) -> None:
+    await bed.enact(a_flow("look", "cut", "join"))
+    job_id = await bed.submit()
+
+    await bed.done(await bed.take(), skip=("cut",))
+
+    assert await bed.stages(job_id) == {"look": "done", "cut": "skipped", "join": "ready"}
+    assert await bed.states(job_id) == ["done", "skipped", "ready"]
+    assert not (await bed.job(job_id))["stopped"]
+    await bed.audited()
+
+
+async def test_a_handler_may_end_the_chain_on_purpose(bed: Bed) -> None:
+    await bed.enact(a_flow("look", "cut", "join"))
+    job_id = await bed.submit()
+
+    await bed.done(await bed.take(), stop=True)
+
+    job = await bed.job(job_id)
+    assert (job["status"], bool(job["stopped"]), job["warnings"]) == ("completed", True, 0)
+    assert await bed.states(job_id) == ["done", "skipped", "skipped"]
+    await bed.audited()
+
+
+async def test_a_stop_lets_finish_what_has_become_ready(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("look"), a_stage("dub"), a_stage("join", "look dub")))
+    job_id = await bed.submit()
+    look, dub = await bed.claim(2)
+
+    await bed.done(look, stop=True)
+    between = await bed.status(job_id)
+    await bed.done(dub)
+
+    assert (between, await bed.status(job_id)) == ("processing", "completed")
+    assert await bed.stages(job_id) == {"look": "done", "dub": "done", "join": "skipped"}
+
+
+async def test_what_was_planned_and_then_stopped_is_skipped(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("a"), a_stage("b"), a_stage("cut", "a b", fan_out=True)))
+    job_id = await bed.submit()
+    a, b = await bed.claim(2)
+
+    await bed.done(a, plan={"cut": [1, 2]})
+    await bed.done(b, stop=True)
+
+    assert await bed.states(job_id) == ["done", "done", "skipped", "skipped"]
+    assert await bed.status(job_id) == "completed"
+
+
+# -- Publish ---------------------------------------------------------------------------------------
+
+
+async def test_publishing_gives_the_artifacts_to_a_version_and_makes_it_current(bed: Bed) -> None:
+    await bed.enact(a_flow("cut"))
+    numbers = []
+    for sha in ("one", "two"):
+        await bed.submit(subject=("movie", "7"))
+        lease = await bed.take()
+        await bed.engine.keep(lease.task_id, 1, [Kept(name="a", token=1, key=sha, size=1, sha256=sha)])
+        await bed.done(lease, publish=True)
+        [row] = await bed.sql(
+            "select v.number, a.key from subject s join subject_version v on v.id = s.current_version"
+            " join artifact a on a.version_id = v.id where s.kind = 'movie' and s.id = '7'"
+        )
+        numbers.append((row["number"], row["key"]))
+
+    assert numbers == [(1, "one"), (2, "two")]
+
+
+async def test_two_jobs_that_publish_one_subject_at_once_make_two_versions(bed: Bed) -> None:
+    await bed.enact(a_flow("cut"))
+    other = await bed.another_engine()
+    await bed.submit(subject=("movie", "7"))
+    await bed.submit(subject=("movie", "7"))
+    first, second = await bed.claim(2)
+
+    await asyncio.gather(bed.done(first, publish=True), other.settle([Word(second.task_id, 1, Done(publish=True))]))
+
+    rows = await bed.sql("select number from subject_version order by number")
+    assert [row["number"] for row in rows] == [1, 2]
+
+
+# -- Status ----------------------------------------------------------------------------------------
+
+
+async def test_a_job_goes_through_its_phases_in_order(bed: Bed) -> None:
+    await bed.enact(FANS)
+    job_id = await bed.submit()
+    seen = [await bed.status(job_id)]
+    while leases := await bed.claim(5):
+        seen.append(await bed.status(job_id))
+        for lease in leases:
+            await bed.done(lease, plan={"cut": [1]} if lease.stage == "plan" else None)
+        seen.append(await bed.status(job_id))
+
+    assert seen == [
+        *("pending", "planning", "processing", "processing"),
+        *("uploading_outputs", "uploading_outputs", "completed"),
+    ]
+
+
+async def test_events_of_a_job_tell_its_story(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True, policy=a_policy(max_attempts=1))))
+    job_id = await bed.submit()
+    await bed.done(await bed.take(), plan={"cut": [1, 2]})
+    await bed.settle(await bed.claim(2))
+
+    assert await bed.events(job_id) == [
+        *("job.created", "task.started", "task.done", "stage.ready", "task.started", "task.started"),
+        *("task.done", "task.done", "stage.done", "job.completed"),
+    ]

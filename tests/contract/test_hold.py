@@ -1,0 +1,333 @@
+"""While a lease is held: beat, keep, log."""
+
+import pytest
+
+from telecine.errors import LeaseLost, StoreError, WorkerGone
+from telecine.facts import LEASE, MINUTE, SECOND, Holding, Kept, Line, Mode, Released
+from tests.bed import Bed, pairs
+from tests.make import a_flow, a_policy, a_stage
+
+CUT = a_flow("cut")
+
+
+async def two_leases(bed: Bed) -> list:  # type: ignore[type-arg]
+    await bed.enact(CUT)
+    await bed.submit()
+    await bed.submit()
+    return await bed.claim(2)
+
+
+# -- Beat ------------------------------------------------------------------------------------------
+
+
+async def test_a_beat_renews_exactly_what_it_names(bed: Bed) -> None:
+    named, other = await two_leases(bed)
+    bed.pass_time(5 * SECOND)
+
+    orders = await bed.beaten(named)
+
+    assert orders.renewed == ((named.task_id, 1),)
+    assert (orders.now, orders.mode, orders.lost, orders.stop) == (bed.now, Mode.ACTIVE, (), ())
+    assert (await bed.task(named.task_id))["lease_until"] == bed.now + LEASE
+    assert (await bed.task(other.task_id))["lease_until"] == other.until
+
+
+async def test_a_beat_renews_until_the_lease_ends_and_not_at_its_end(bed: Bed) -> None:
+    first, second = await two_leases(bed)
+    bed.pass_time(LEASE - 1)
+    in_time = await bed.beaten(first)
+
+    bed.pass_time(1)
+    late = await bed.beaten(second)
+
+    assert in_time.renewed == ((first.task_id, 1),)
+    assert (late.renewed, late.lost) == ((), ((second.task_id, 1),))
+
+
+async def test_a_beat_under_an_old_token_or_of_another_worker_renews_nothing(bed: Bed) -> None:
+    old, mine = await two_leases(bed)
+    bob = await bed.enlist("bob")
+    await bed.release(old)
+    new = await bed.take(bob)
+
+    stale = await bed.beaten(old)
+    foreign = await bed.beaten(mine, worker=bob)
+
+    assert new.task_id == old.task_id
+    assert (stale.renewed, stale.lost) == ((), ((old.task_id, 1),))
+    assert (foreign.renewed, foreign.lost) == ((), ((mine.task_id, 1),))
+    assert (await bed.task(new.task_id))["lease_until"] == new.until
+
+
+async def test_a_beat_of_nothing_still_tells_the_worker_its_mode(bed: Bed) -> None:
+    await bed.enact(CUT)
+    await bed.engine.set_mode(bed.worker, Mode.DRAINING)
+
+    assert (await bed.beaten()).mode is Mode.DRAINING
+
+
+async def test_a_beat_of_a_worker_that_is_unknown_revoked_or_gone_tells_it_to_register(bed: Bed) -> None:
+    await bed.enact(CUT)
+    gone, revoked = await bed.enlist("bob"), await bed.enlist("cid")
+    await bed.engine.retire(gone)
+    await bed.engine.set_mode(revoked, Mode.DISABLED, revoke=True)
+
+    for worker in (gone, revoked, bed.worker + 1_000):
+        with pytest.raises(WorkerGone, match="register again"):
+            await bed.beaten(worker=worker)
+
+
+async def test_a_cancelled_job_is_told_to_stop_by_the_next_beat(bed: Bed) -> None:
+    first, second = await two_leases(bed)
+    await bed.engine.cancel(first.job_id)
+
+    orders = await bed.beaten(first, second)
+
+    assert orders.stop == ((first.task_id, 1),)
+    assert set(orders.renewed) == set(pairs([first, second]))
+
+
+async def test_the_siblings_of_a_required_error_are_told_to_stop(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("cut"), a_stage("dub")))
+    await bed.submit()
+    cut, dub = await bed.claim(2)
+    await bed.fail(cut, permanent=True)
+
+    assert (await bed.beaten(dub)).stop == ((dub.task_id, 1),)
+
+
+async def test_a_lease_that_is_named_twice_is_renewed_once(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+
+    assert (await bed.beaten(lease, lease)).renewed == ((lease.task_id, 1),)
+
+
+async def test_progress_and_note_are_kept_and_nothing_wipes_them_out(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.engine.beat(bed.worker, [Holding(task_id=lease.task_id, token=1, progress=0.5, note="half")])
+
+    await bed.beaten(lease)
+
+    task = await bed.task(lease.task_id)
+    assert (task["progress"], task["best"], task["note"]) == (0.5, 0.5, "half")
+
+
+async def test_only_progress_beyond_the_best_ends_a_row_of_losses(bed: Bed) -> None:
+    await bed.enact(CUT)
+    await bed.submit()
+    lease = await bed.take()
+    await bed.beaten(lease, progress=0.5)
+    await bed.lose(lease)
+    lease = await bed.take()
+
+    await bed.beaten(lease, progress=0.5)
+    same = (await bed.task(lease.task_id))["losses"]
+    await bed.beaten(lease, progress=0.75)
+    further = (await bed.task(lease.task_id))["losses"]
+
+    assert (same, further) == (1, 0)
+
+
+async def test_progress_moves_the_stall_limit_but_never_the_hard_limit(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("cut", policy=a_policy(stall=10 * SECOND, limit=25 * SECOND))))
+    await bed.submit()
+    lease = await bed.take()
+    first = (await bed.task(lease.task_id))["stops_at"]
+
+    bed.pass_time(8 * SECOND)
+    await bed.beaten(lease, progress=0.1)
+    moved = (await bed.task(lease.task_id))["stops_at"]
+    await bed.beaten(lease, progress=0.1)
+    bed.pass_time(1 * SECOND)
+    await bed.beaten(lease)
+    silent = (await bed.task(lease.task_id))["stops_at"]
+    bed.pass_time(8 * SECOND)
+    await bed.beaten(lease, progress=0.2)
+    capped = (await bed.task(lease.task_id))["stops_at"]
+
+    begun = lease.until - LEASE
+    assert [t - begun for t in (first, moved, silent, capped)] == [10_000, 18_000, 18_000, 25_000]
+
+
+async def test_a_retried_attempt_may_go_over_old_ground_without_stalling(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("cut", policy=a_policy(stall=10 * SECOND))))
+    await bed.submit()
+    lease = await bed.take()
+    await bed.beaten(lease, progress=0.9)
+    await bed.release(lease)
+    lease = await bed.take()
+
+    bed.pass_time(5 * SECOND)
+    await bed.beaten(lease, progress=0.1)
+
+    assert (await bed.task(lease.task_id))["stops_at"] == bed.now + 10 * SECOND
+
+
+# -- Keep ------------------------------------------------------------------------------------------
+
+
+def a_checkpoint(name: str = "at", value: object = 1) -> Kept:
+    return Kept(name=name, token=0, value=value)
+
+
+def an_artifact(name: str = "a.m4s", sha: str = "abc") -> Kept:
+    return Kept(name=name, token=0, key=f"job/{sha}/{name}", size=5, sha256=sha, facts={"frames": 24})
+
+
+async def test_what_is_kept_is_found_by_the_next_attempt(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.engine.keep(lease.task_id, 1, [a_checkpoint(value={"frame": 7}), an_artifact()])
+    await bed.release(lease)
+
+    lease = await bed.take()
+    kept = (await bed.engine.brief(lease)).kept
+
+    assert lease.needs_brief
+    assert (kept["at"].value, kept["at"].token) == ({"frame": 7}, 1)
+    artifact = kept["a.m4s"]
+    assert (artifact.key, artifact.size, artifact.sha256, artifact.facts) == ("job/abc/a.m4s", 5, "abc", {"frames": 24})
+
+
+async def test_a_name_is_replaced_under_the_current_token(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.engine.keep(lease.task_id, 1, [a_checkpoint(value=1)])
+    await bed.release(lease)
+    lease = await bed.take()
+
+    await bed.engine.keep(lease.task_id, 2, [a_checkpoint(value=2)])
+
+    kept = (await bed.engine.brief(lease)).kept["at"]
+    assert (kept.value, kept.token) == (2, 2)
+    assert await bed.count("artifact") == 1
+
+
+@pytest.mark.parametrize("token", [0, 1, 3])
+async def test_under_any_other_token_nothing_is_kept(bed: Bed, token: int) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.release(lease)
+    lease = await bed.take()
+    await bed.engine.keep(lease.task_id, 2, [a_checkpoint(value="good")])
+
+    with pytest.raises(LeaseLost):
+        await bed.engine.keep(lease.task_id, token, [a_checkpoint(value="stale"), a_checkpoint("new")])
+
+    assert {name: kept.value for name, kept in (await bed.engine.brief(lease)).kept.items()} == {"at": "good"}
+
+
+async def test_after_the_lease_nothing_is_kept(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    bed.pass_time(LEASE)
+
+    with pytest.raises(LeaseLost, match="lease_expired"):
+        await bed.engine.keep(lease.task_id, 1, [a_checkpoint()])
+
+    assert await bed.count("artifact") == 0
+
+
+async def test_for_a_task_that_is_done_or_unknown_nothing_is_kept(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.done(lease)
+
+    for task_id in (lease.task_id, 10**9):
+        with pytest.raises(LeaseLost):
+            await bed.engine.keep(task_id, 1, [a_checkpoint()])
+
+
+async def test_a_call_that_names_something_twice_keeps_the_last(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+
+    await bed.engine.keep(lease.task_id, 1, [a_checkpoint(value=1), a_checkpoint(value=2)])
+
+    assert (await bed.engine.brief(lease)).kept["at"].value == 2
+
+
+async def test_another_stage_version_does_not_see_what_was_kept(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.engine.keep(lease.task_id, 1, [a_checkpoint()])
+    await bed.sql("update artifact set stage_version = 7")
+
+    assert (await bed.engine.brief(lease)).kept == {}
+
+
+async def test_an_artifact_without_its_hash_is_refused(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+
+    with pytest.raises(StoreError):
+        await bed.engine.keep(lease.task_id, 1, [Kept(name="a", token=0, key="k", size=1)])
+
+    assert await bed.count("artifact") == 0
+
+
+async def test_what_is_new_ends_a_row_of_losses_and_what_is_not_new_does_not(bed: Bed) -> None:
+    """Else a task that records that it began, and then kills its worker, would do so for ever."""
+    await bed.enact(CUT)
+    await bed.submit()
+    losses = []
+    for item in (a_checkpoint(value=1), a_checkpoint(value=1), a_checkpoint(value=2)):
+        lease = await bed.take()
+        await bed.engine.keep(lease.task_id, lease.token, [item])
+        losses.append((await bed.task(lease.task_id))["losses"])
+        await bed.lose(lease)
+
+    assert losses == [0, 1, 0]
+
+
+async def test_keeping_moves_the_stall_limit(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("cut", policy=a_policy(stall=10 * SECOND))))
+    await bed.submit()
+    lease = await bed.take()
+    bed.pass_time(5 * SECOND)
+
+    await bed.engine.keep(lease.task_id, 1, [an_artifact()])
+
+    assert (await bed.task(lease.task_id))["stops_at"] == bed.now + 10 * SECOND
+
+
+# -- Log -------------------------------------------------------------------------------------------
+
+
+async def test_lines_of_the_current_token_are_kept_and_others_dropped(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.engine.settle([])
+    step = {"exit_code": 1, "tail": "no such file"}
+
+    await bed.engine.log(
+        [
+            Line(task_id=lease.task_id, token=1, message="one"),
+            Line(task_id=lease.task_id, token=1, message="two", kind="step", level="error", data=step),
+            Line(task_id=lease.task_id, token=7, message="stale"),
+            Line(task_id=lease.task_id, token=1, message="x" * 5_000),
+        ]
+    )
+
+    rows = await bed.sql("select message, kind, level from job_log order by id")
+    assert [(r["message"][:9], r["kind"], r["level"]) for r in rows] == [
+        ("one", "log", "info"),
+        ("two", "step", "error"),
+        ("x" * 9, "log", "info"),
+    ]
+    assert len(rows[2]["message"]) == 4_096
+
+
+async def test_words_that_no_database_can_hold_are_kept_as_far_as_they_can(bed: Bed) -> None:
+    """Titles come from files and lines from tools: NUL, halves of surrogate pairs and NaN occur."""
+    lease, other = await two_leases(bed)
+    bad = "a\x00b\ud800c"
+
+    await bed.engine.log([Line(task_id=lease.task_id, token=1, message=bad, data={"tail": bad})])
+    await bed.engine.keep(lease.task_id, 1, [a_checkpoint(value={bad: [bad, float("nan")]})])
+    await bed.engine.beat(bed.worker, [Holding(task_id=lease.task_id, token=1, note=bad)])
+    answers = [await bed.done(lease, result={"title": bad}), await bed.fail(other, bad, code="bad")]
+
+    good = "a\ufffdb\ufffdc"
+    assert [answer.accepted for answer in answers] == [True, True]
+    assert [row["message"] for row in await bed.sql("select message from job_log")] == [good]
+    assert (await bed.engine.brief(lease)).kept["at"].value == {good: [good, None]}
+    assert (await bed.task(lease.task_id))["note"] == good
+
+
+async def test_release_under_a_beat_that_was_lost_is_still_heard(bed: Bed) -> None:
+    lease, _ = await two_leases(bed)
+    bed.pass_time(LEASE - MINUTE // 60)
+
+    assert (await bed.say(lease, Released())).accepted
