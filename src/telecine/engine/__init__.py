@@ -14,9 +14,8 @@ from typing import Any, Protocol
 from telecine.engine import claim as claiming
 from telecine.engine import control, holding, recovery
 from telecine.engine import register as registering
-from telecine.engine.lone import Memory, settle_lone
+from telecine.engine.reception import Reception
 from telecine.engine.register import Registration
-from telecine.engine.settle import Settled, settle
 from telecine.engine.shelf import Shelf
 from telecine.engine.stream import Stream
 from telecine.engine.submit import Submission, Submitted, submit
@@ -85,7 +84,7 @@ class Engine:
         self.lease = lease
         self.bell: Ringer = bell or Silence()
         self._shelf = Shelf()
-        self._memory = Memory()
+        self._reception = Reception(store, self._shelf, self.world)
         self.views = Views(store, self._shelf)
         self.events = Stream(store, world=self.world)
         self._flows: dict[str, tuple[int, Graph]] = {}
@@ -168,8 +167,7 @@ class Engine:
             # Nothing was granted under this request yet, so what fell due just now can be.
             rows = rows or [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
         graphs = await self.store.read(lambda: claiming.graphs_for(rows, self._shelf)) if rows else {}
-        for row in rows:
-            self._memory.put(row, graphs[row["flow_id"]])
+        self._reception.remember((row, graphs[row["flow_id"]]) for row in rows)
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
 
     async def _wind_down(self, job_id: int) -> None:
@@ -193,47 +191,16 @@ class Engine:
             await self.store.run(lambda: holding.log(lines))
 
     async def settle(self, words: Sequence[Word]) -> list[Answer]:
-        """Report outcomes, any mixture. A batch that the database refuses as a whole is re-run item by item."""
-        if not words:
-            return []
-        answered = await self._settle_lone(words) if self.store.distant else {}
-        rest = [word for word in words if word.task_id not in answered]
-        if not rest:
-            return [answered[word.task_id] for word in words]
-        try:
-            settled = await self.store.run(lambda: settle(rest, self._shelf, self.world.dice))
-        except Unreachable:
-            raise
-        except StoreError:
-            if len(rest) == 1:
-                raise
-            return [answer for word in rest for answer in await self.settle([word])]
-        await self._after(settled)
-        others = iter(settled.answers)
-        return [answered[word.task_id] if word.task_id in answered else next(others) for word in words]
-
-    async def _settle_lone(self, words: Sequence[Word]) -> dict[int, Answer]:
-        """What can go the short way goes first; whatever misses its guards comes back to the long one."""
-        known = [(word, *found) for word in words if (found := self._memory.take(word)) is not None]
-        if not known:
-            return {}
-        try:
-            answered = await self.store.run(lambda: settle_lone(known, self.world.dice))
-        except Unreachable:
-            raise
-        except StoreError:
-            return {}
-        await self._release_waiting([row["job_id"] for word, row, _ in known if word.task_id in answered])
-        return answered
-
-    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
-        return await self.settle([Word(task, token, Released(reason)) for task, token in leases])
-
-    async def _after(self, settled: Settled) -> None:
+        """Report outcomes, any mixture."""
+        settled = await self._reception.settle(words)
         if settled.lanes:
             self.bell.ring(settled.lanes)
         if settled.ended:
             await self._release_waiting(settled.ended)
+        return list(settled.answers)
+
+    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
+        return await self.settle([Word(task, token, Released(reason)) for task, token in leases])
 
     async def _release_waiting(self, ended: Sequence[int] = ()) -> int:
         """Open or cancel jobs that come after ones that have ended. The sweep repeats what a crash left."""
@@ -292,4 +259,4 @@ class Engine:
         return len(gone)
 
 
-__all__ = ["Engine", "Registration", "Submission", "Submitted", "Sweep"]
+__all__ = ["Engine", "Registration", "StoreError", "Submission", "Submitted", "Sweep", "Unreachable"]

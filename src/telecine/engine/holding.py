@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from telecine.engine.shelf import Shelf
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import ERROR_CHARS, Holding, Kept, Line, Millis, Mode, Orders, State, TaskId, WorkerId
-from telecine.store import Ask, Steps, Write
+from telecine.store import Ask, Row, Steps, Write
+from telecine.store.text import dumps, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Mill
         "ids": [h.task_id for h in holding],
         "tokens": [h.token for h in holding],
         "progress": [h.progress for h in holding],
-        "notes": [h.note for h in holding],
+        "notes": [None if h.note is None else storable(h.note) for h in holding],
         "ttl": ttl,
         "load": totals.load,
         "done": totals.done,
@@ -64,6 +65,8 @@ def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> St
     [job] = yield Ask("job_flow", {"id": row["job_id"]})
     graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
     version = graph.stages[row["stage"]].version
+    latest = {item.name: item for item in items}
+    known = {old["name"]: old for old in (yield Ask("kept_of", {"task_id": task_id, "stage_version": version}))}
     artifacts = [
         {
             "job_id": row["job_id"],
@@ -74,12 +77,20 @@ def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> St
             "key": item.key,
             "size": item.size,
             "sha": item.sha256,
-            "value": None if item.key is not None else json.dumps(item.value),
-            "facts": json.dumps(item.facts) if item.facts else None,
+            "value": None if item.key is not None else dumps(item.value),
+            "facts": dumps(item.facts) if item.facts else None,
         }
-        for item in items
+        for item in latest.values()
     ]
-    yield Write("keep", {"artifacts": artifacts, "tasks": [{"id": task_id}]})
+    # To say again what is known is no progress: else a task that says so and kills its worker would do it for ever.
+    moved = any(_is_news(item, known.get(item["name"])) for item in artifacts)
+    yield Write("keep", {"artifacts": artifacts, "tasks": [{"id": task_id, "moved": moved}]})
+
+
+def _is_news(item: Row, known: Row | None) -> bool:
+    if known is None or item["sha"] != known["sha256"]:
+        return True
+    return item["value"] is not None and json.loads(item["value"]) != json.loads(known["value"] or "null")
 
 
 def log(lines: Sequence[Line]) -> Steps[None]:
@@ -90,8 +101,8 @@ def log(lines: Sequence[Line]) -> Steps[None]:
             "token": line.token,
             "kind": line.kind,
             "level": line.level,
-            "message": line.message[:ERROR_CHARS],
-            "data": None if line.data is None else json.dumps(line.data, default=str),
+            "message": storable(line.message[:ERROR_CHARS]),
+            "data": None if line.data is None else dumps(line.data),
         }
         for line in lines
     ]

@@ -67,6 +67,8 @@ class Postgres:
                     raise StoreError(f"the database refused {TURNS} times in a row: {error}") from error
             except LOST as error:
                 raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
+            except asyncpg.PostgresError as error:
+                raise StoreError(f"PostgreSQL refused a statement: {error}") from error
             await asyncio.sleep(0.005 * 2**turn * (0.5 + self._dice.random()))
         raise AssertionError("unreachable: the last turn returns or raises")
 
@@ -76,6 +78,8 @@ class Postgres:
                 return await self.drive(connection, make())
         except LOST as error:
             raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
+        except asyncpg.PostgresError as error:
+            raise StoreError(f"PostgreSQL refused a statement: {error}") from error
 
     async def _once(self, steps: Steps[T]) -> T:
         async with self.connections.borrow() as connection:

@@ -25,14 +25,14 @@ def storable(text: str) -> str:
 
 
 def dumps(value: Json) -> str:
-    """JSON of `value`; characters that cannot be stored are replaced, numbers that are none become null."""
+    """JSON of `value`; what JSON does not know becomes text, what cannot be stored is replaced, NaN is null."""
     try:
-        text = json.dumps(value, allow_nan=False)
+        text = json.dumps(value, allow_nan=False, default=str)
     except ValueError:
-        return json.dumps(_cleaned(value))
+        return json.dumps(_cleaned(value), default=str)
     # Every surrogate is escaped so, also the pair of a harmless emoji: a second look finds it clean.
     if "\\u0000" in text or "\\ud" in text:
-        return json.dumps(_cleaned(value))
+        return json.dumps(_cleaned(value), default=str)
     return text
 
 

@@ -10,9 +10,9 @@ with a as (
         key = excluded.key, size = excluded.size, sha256 = excluded.sha256, value = excluded.value, facts = excluded.facts,
         created_at = excluded.created_at
 )
--- What is recorded outlives the lease, so it is progress.
-update task set kept = task.kept + 1, losses = 0, stops_at = least({now} + task.stall_ms, task.claimed_at + task.limit_ms)
-from unnest(:tasks_id::bigint[]) as x (id) where task.id = x.id
+-- What is recorded outlives the lease, so it is progress; it ends a row of losses only if it is news.
+update task set kept = task.kept + 1, losses = case when x.moved then 0 else task.losses end, stops_at = least({now} + task.stall_ms, task.claimed_at + task.limit_ms)
+from unnest(:tasks_id::bigint[], :tasks_moved::boolean[]) as x (id, moved) where task.id = x.id
 
 -- name: kept_of
 select name, token, key, size, sha256, value::text as value, facts::text as facts from artifact

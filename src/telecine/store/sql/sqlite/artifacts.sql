@@ -6,7 +6,7 @@ on conflict (task_id, name) do update set token = excluded.token, stage_version 
     created_at = excluded.created_at
 
 -- name: keep_tasks
-update task set kept = kept + 1, losses = 0,
+update task set kept = kept + 1, losses = case when :moved then 0 else losses end,
     stops_at = min(coalesce({now} + stall_ms, claimed_at + limit_ms), coalesce(claimed_at + limit_ms, {now} + stall_ms))
 where id = :id
 

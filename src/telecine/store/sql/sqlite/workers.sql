@@ -26,7 +26,7 @@ where id = :worker and revoked_at is null and gone_at is null;
 select {now} as now, w.mode, t.id, t.token, coalesce(j.cancel_asked or j.failing, 0) as stop
 from worker w
 left join (
-    select task.id, task.token, task.job_id from json_each(:ids) as i
+    select distinct task.id, task.token, task.job_id from json_each(:ids) as i
     join task on task.id = i.value and task.token = json_extract(:tokens, '$[' || i.key || ']')
     where task.state = 'running' and task.worker = :worker and task.lease_until > {now}
 ) as t on true

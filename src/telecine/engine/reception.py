@@ -1,0 +1,73 @@
+"""Take words about leases: the short way first, then the long one, then item by item."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from telecine.engine.lone import Memory, settle_lone
+from telecine.engine.settle import Settled, settle
+from telecine.engine.shelf import Shelf
+from telecine.errors import StoreError, Unreachable
+from telecine.facts import Answer, Word
+from telecine.graph import Graph
+from telecine.store import Row, Store
+from telecine.world import World
+
+
+class Reception:
+    def __init__(self, store: Store, shelf: Shelf, world: World) -> None:
+        self._store, self._shelf, self._world = store, shelf, world
+        self._memory = Memory()
+
+    def remember(self, granted: Iterable[tuple[Row, Graph]]) -> None:
+        """What a claim said is enough to settle a lone task, where a round trip is dear."""
+        if self._store.distant:
+            for row, graph in granted:
+                self._memory.put(row, graph)
+
+    async def settle(self, words: Sequence[Word]) -> Settled:
+        """Any mixture; answers in the order of the words."""
+        answers, ended = await self._short(words) if self._store.distant else ({}, [])
+        rest = [place for place in range(len(words)) if place not in answers]
+        long = await self._long([words[place] for place in rest]) if rest else Settled(())
+        answers |= zip(rest, long.answers, strict=True)
+        return Settled(tuple(answers[place] for place in range(len(words))), long.lanes, (*ended, *long.ended))
+
+    async def _short(self, words: Sequence[Word]) -> tuple[dict[int, Answer], list[int]]:
+        """Answers by place, and jobs that ended; what misses its guards is not in it. One word about each task."""
+        places: dict[int, int] = {}
+        known: list[tuple[Word, Row, Graph]] = []
+        for place, word in enumerate(words):
+            if word.task_id not in places and (found := self._memory.take(word)) is not None:
+                places[word.task_id] = place
+                known.append((word, *found))
+        if not known:
+            return {}, []
+        try:
+            answered = await self._store.run(lambda: settle_lone(known, self._world.dice))
+        except Unreachable:
+            raise
+        except StoreError:
+            return {}, []
+        ended = [row["job_id"] for word, row, _ in known if word.task_id in answered]
+        return {places[task_id]: answer for task_id, answer in answered.items()}, ended
+
+    async def _long(self, words: Sequence[Word]) -> Settled:
+        """A batch that the database refuses as a whole is run again item by item: one bad word harms no other."""
+        try:
+            return await self._store.run(lambda: settle(words, self._shelf, self._world.dice))
+        except Unreachable:
+            raise
+        except StoreError:
+            if len(words) == 1:
+                raise
+        alone = await asyncio.gather(*(self._long([word]) for word in words), return_exceptions=True)
+        heard = [settled for settled in alone if isinstance(settled, Settled)]
+        if bad := next((failure for failure in alone if isinstance(failure, BaseException)), None):
+            raise bad
+        return Settled(
+            tuple(answer for settled in heard for answer in settled.answers),
+            frozenset().union(*(settled.lanes for settled in heard)),
+            tuple(job_id for settled in heard for job_id in settled.ended),
+        )
