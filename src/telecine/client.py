@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import datetime
-from functools import partial
 
 from telecine.engine import Submission, Submitted
 from telecine.engine.listing import JobFilter
@@ -25,11 +24,10 @@ from telecine.facts import SECOND, Instant, JobId, Json, Mode, Status, WorkerId
 from telecine.flow import Flow
 from telecine.locks import Held
 from telecine.locks.guard import lock
-from telecine.locks.sql import SqlLocks
 from telecine.settings import Settings, load
 from telecine.store import ask
 from telecine.store.within import Transaction, run_within
-from telecine.wiring import Parts, open_engine
+from telecine.wiring import Parts, make_locks, open_engine
 
 When = datetime | Instant
 
@@ -55,7 +53,7 @@ class Client:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._engine = parts.engine
-        self._locks = SqlLocks(partial(ask, parts.store), new_id=parts.world.new_id)
+        self._locks = make_locks(parts)
         self._registered: set[Flow] = set()
 
     @property

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +19,11 @@ from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.engine import Engine
 from telecine.errors import SchemaMissing, Unreachable
-from telecine.facts import SECOND
+from telecine.facts import DAY, SECOND
 from telecine.flow import Flow
+from telecine.locks.sql import SqlLocks
 from telecine.settings import Settings
-from telecine.store import Store
+from telecine.store import Store, ask
 from telecine.store.migrate import check, newest
 from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
 from telecine.world import World
@@ -104,8 +107,36 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
         served = ", ".join(flow.name for flow in flows)
         place = settings.shown("database_url")
         log.info("worker %s serves %s with %s slots on %s", settings.worker_name, served, settings.slots, place)
-        await worker.run()
+        async with housekeeping(parts):
+            await worker.run()
         log.info("worker %s has left", settings.worker_name)
+
+
+@asynccontextmanager
+async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[None]:
+    """Do the fleet's duties while the body runs: audit and retention, and the sweep where no worker does it."""
+    settings = parts.settings
+    keeper = working.Housekeeper(
+        parts.engine,
+        make_locks(parts),
+        name=f"{settings.worker_name} ({os.getpid()})",
+        artifacts=settings.artifacts_url,
+        keep_jobs=round(settings.retention_days * DAY),
+    )
+    duties = [asyncio.create_task(keeper.run(), name="housekeeping")]
+    if sweep:
+        period = round(settings.sweep_seconds * SECOND)
+        duties.append(asyncio.create_task(working.sweep_on(parts.engine, period), name="sweep"))
+    try:
+        yield
+    finally:
+        for duty in duties:
+            duty.cancel()
+        await asyncio.gather(*duties, return_exceptions=True)
+
+
+def make_locks(parts: Parts) -> SqlLocks:
+    return SqlLocks(partial(ask, parts.store), new_id=parts.world.new_id)
 
 
 def _hang_bell(url: str, world: World) -> Bell:

@@ -10,19 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from telecine.worker.housekeeping import Housekeeper, sweep_on
     from telecine.worker.loop import Worker
     from telecine.worker.source import FlowSource, load_flows
     from telecine.worker.words import Words, WorkerOptions
 
 _HOMES = {
     "FlowSource": "telecine.worker.source",
+    "Housekeeper": "telecine.worker.housekeeping",
     "Worker": "telecine.worker.loop",
     "WorkerOptions": "telecine.worker.words",
     "Words": "telecine.worker.words",
     "load_flows": "telecine.worker.source",
+    "sweep_on": "telecine.worker.housekeeping",
 }
 
-__all__ = ["FlowSource", "Words", "Worker", "WorkerOptions", "load_flows"]
+__all__ = ["FlowSource", "Housekeeper", "Words", "Worker", "WorkerOptions", "load_flows", "sweep_on"]
 
 
 def __getattr__(name: str) -> object:

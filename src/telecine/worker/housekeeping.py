@@ -1,0 +1,121 @@
+"""Duties of the fleet that are in no hurry: the audit, retention, the bytes that nobody needs any more.
+
+One process of the fleet does them at a time. A named lock says which; when it dies, another one takes over within
+a minute. Nothing but tidiness depends on it: recovery (the sweep) needs no lock, and two housekeepers at once
+would do each other no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+
+from telecine.artifacts import Artifacts
+from telecine.engine import Engine
+from telecine.engine.audit import Auditor
+from telecine.engine.retention import NOTHING, Ages, Retired, retire
+from telecine.engine.shelf import Shelf
+from telecine.errors import StoreError
+from telecine.facts import MINUTE, SECOND, SWEEP, Millis
+from telecine.locks import Held, Locks
+
+log = logging.getLogger(__name__)
+
+LOCK = "telecine/housekeeping"
+TERM: Millis = MINUTE
+LOOK_SECONDS = 15.0
+RETIRE_SECONDS = 3_600.0
+
+
+class Housekeeper:
+    """Audits a batch at each look, and retires what is old at the first look and then every hour."""
+
+    def __init__(self, engine: Engine, locks: Locks, *, name: str, artifacts: str, keep_jobs: Millis) -> None:
+        self._store = engine.store
+        self._world = engine.world
+        self._locks = locks
+        self._name = name
+        self._artifacts = Artifacts(artifacts)
+        self._ages = Ages(jobs=keep_jobs)
+        self._shelf = Shelf()
+        self._auditor = Auditor(engine.store, self._shelf)
+        self._held: Held | None = None
+        self._retire_at = 0.0
+
+    async def run(self) -> None:
+        """Until cancelled; whatever goes wrong is said and tried again later."""
+        try:
+            while True:
+                try:
+                    await self.once()
+                except StoreError as error:
+                    log.warning("no housekeeping: %s", error)
+                except Exception:
+                    # A fault here must cost one look, never the work beside it.
+                    log.exception("housekeeping failed")
+                await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * self._world.dice.random()))
+        finally:
+            if self._held is not None:
+                with suppress(StoreError):
+                    await self._locks.release(self._held)
+
+    async def once(self) -> None:
+        """One look, if it is ours to do."""
+        if not await self._is_mine():
+            return
+        found = await self._auditor.look()
+        for finding in found.findings:
+            log.error("audit: %s", finding.message)
+        if self._world.mono() >= self._retire_at:
+            self._retire_at = self._world.mono() + RETIRE_SECONDS
+            await self._retire()
+
+    async def _is_mine(self) -> bool:
+        if self._held is not None:
+            self._held = await self._locks.refresh(self._held, TERM)
+        if self._held is None:
+            self._held = await self._locks.try_acquire(LOCK, TERM, self._name)
+        return self._held is not None
+
+    async def _retire(self) -> None:
+        total = NOTHING
+        async with aclosing(retire(self._store, self._shelf, self._ages)) as batches:
+            async for batch in batches:
+                await self._delete(batch)
+                total += batch
+                if not await self._is_mine():
+                    break
+        if total:
+            _tell(total)
+
+    async def _delete(self, batch: Retired) -> None:
+        """The rows are gone already; bytes that stay behind cost room, no more."""
+        for key in batch.files:
+            try:
+                await self._artifacts.delete(key)
+            except Exception as error:
+                log.warning("artifact %s was not deleted: %s", key, error)
+
+
+def _tell(total: Retired) -> None:
+    counts = {
+        "jobs archived": total.jobs,
+        "files deleted": len(total.files),
+        "versions dropped": total.versions,
+        "keys dropped": total.keys,
+        "events pruned": total.events,
+        "log lines pruned": total.logs,
+        "workers forgotten": total.workers,
+    }
+    log.info("retention: %s", ", ".join(f"{count} {what}" for what, count in counts.items() if count))
+
+
+async def sweep_on(engine: Engine, period: Millis = SWEEP) -> None:
+    """Recovery for whoever is no worker: a pass every `period`, jittered, for ever."""
+    while True:
+        try:
+            await engine.sweep(period)
+        except StoreError as error:
+            log.warning("no sweep: %s", error)
+        await asyncio.sleep(period / SECOND * (0.75 + 0.5 * engine.world.dice.random()))
