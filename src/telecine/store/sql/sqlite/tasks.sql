@@ -80,7 +80,7 @@ update job set status = json_extract(r.value, '$.status'), phase = json_extract(
     stopped = json_extract(r.value, '$.stopped'), warnings = json_extract(r.value, '$.warnings'), error = coalesce(json_extract(r.value, '$.error'), error),
     outcome = case when json_extract(r.value, '$.status') in ('completed', 'failed', 'cancelled') then json_extract(r.value, '$.status') end,
     ended_at = case when json_extract(r.value, '$.status') in ('completed', 'failed', 'cancelled') then :at end
-from json_each(:rows) as r where id = json_extract(r.value, '$.id')
+from json_each(:rows) as r where job.id = json_extract(r.value, '$.id')
 
 -- name: settle_events
 insert into event (at, kind, job_id, stage, data)
