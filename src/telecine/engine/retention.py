@@ -1,0 +1,236 @@
+"""Put old things away, a batch at a time.
+
+A job that ended long ago becomes one JSON document in `archive` and is still found by its id; its rows go
+in the same transaction, on a fixed list of ids. Files of a version that a subject shows or keeps stay, with
+their rows, for as long as that is so; keys of all others are returned once no row names them, and whoever
+called deletes the bytes: after the commit, so that no row ever names bytes which are gone. Two passes at
+once do each other no harm, and a pass may be ended between any two batches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from telecine.engine.jobview import live_job, output_of
+from telecine.engine.shelf import Shelf
+from telecine.engine.shown import JobView
+from telecine.engine.stream import numbering
+from telecine.engine.timeline import attempt_view, graph_of, log_line, task_view
+from telecine.errors import NotFound
+from telecine.facts import DAY, Millis
+from telecine.store import Ask, Row, Rows, Steps, Store, Write
+
+BATCH = 50
+MOST_TASKS = 20_000
+MANY = 5_000
+EVERYTHING = 2**31 - 1
+LOG_TAIL = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ages:
+    """How old things become. Logs outlive the move of their job, which takes their tail along."""
+
+    jobs: Millis = 30 * DAY
+    keys: Millis = 30 * DAY
+    events: Millis = 7 * DAY
+    logs: Millis = 60 * DAY
+    workers: Millis = 90 * DAY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retired:
+    """What a batch put away; `files` are the keys of artifacts whose bytes nobody needs any more."""
+
+    jobs: int = 0
+    versions: int = 0
+    keys: int = 0
+    events: int = 0
+    logs: int = 0
+    workers: int = 0
+    files: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    def __add__(self, other: Retired) -> Retired:
+        names = ("jobs", "versions", "keys", "events", "logs", "workers", "files")
+        return Retired(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+NOTHING = Retired()
+
+
+async def retire(store: Store, shelf: Shelf, ages: Ages | None = None) -> AsyncGenerator[Retired, None]:
+    """Everything that is old, batch by batch. Delete the bytes of `files` after each, or later."""
+    limits = ages or Ages()
+    while (batch := await retire_jobs(store, shelf, limits.jobs)) is not None:
+        yield batch
+    async for batch in _retire_versions(store):
+        yield batch
+    async for batch in _retire_keys(store, limits.keys):
+        yield batch
+    while count := await store.run(lambda: _prune_events(limits.events)):
+        yield Retired(events=count)
+    while count := await store.run(lambda: _prune("log_prune", limits.logs)):
+        yield Retired(logs=count)
+    while count := await store.run(lambda: _prune("worker_prune", limits.workers)):
+        yield Retired(workers=count)
+
+
+# -- Jobs --------------------------------------------------------------------------------------------
+
+
+async def retire_jobs(store: Store, shelf: Shelf, age: Millis, most: int = BATCH) -> Retired | None:
+    """Move one batch of ended jobs into the archive; None if there was nothing to move."""
+    old = await store.read(lambda: _old_jobs(age, most))
+    if not old:
+        return None
+    # Ended jobs do not change, so they are read outside of the transaction; it checks that none was retried.
+    documents = await store.read(lambda: _documents([row["id"] for row in old], shelf))
+    return await store.run(lambda: _move(old, documents)) or None
+
+
+def _old_jobs(age: Millis, most: int) -> Steps[Rows]:
+    rows = yield Ask("old_jobs", {"age": age, "wanted": most})
+    chosen: list[Row] = []
+    tasks = 0
+    for row in rows:
+        tasks += row["tasks"]
+        if chosen and tasks > MOST_TASKS:
+            break
+        chosen.append(row)
+    return chosen
+
+
+def _documents(ids: Sequence[int], shelf: Shelf) -> Steps[dict[int, dict[str, Any]]]:
+    found: dict[int, dict[str, Any]] = {}
+    for job_id in ids:
+        try:
+            job = yield from live_job(job_id, shelf)
+        except NotFound:
+            continue  # its graph is lost: the audit says so, and it must not hold up the others
+        if job is not None:
+            found[job_id] = yield from _document(job, shelf)
+    return found
+
+
+def _document(job: JobView, shelf: Shelf) -> Steps[dict[str, Any]]:
+    graph = yield from graph_of(job.id, shelf)
+    if graph is None:
+        return {}
+    all_of_it = {"job_id": job.id, "stage": -1, "position": -1, "token": -1, "wanted": EVERYTHING}
+    tasks = yield Ask("view_tasks", {**all_of_it, "only_stage": None, "only_state": None})
+    attempts = yield Ask("view_attempts", all_of_it)
+    files = yield Ask("old_artifacts", {"job_id": job.id})
+    lines = yield Ask("view_logs_tail", {"job_id": job.id, "wanted": LOG_TAIL})
+    return {
+        "job": _without(asdict(job), "archived_at"),
+        "tasks": [_without(asdict(task_view(row, graph)), "waiting", "attempts") for row in tasks],
+        "attempts": [asdict(attempt_view(row, graph)) for row in attempts],
+        "artifacts": [{"id": row["id"], "file": asdict(output_of(row, graph))} for row in files],
+        "logs": [asdict(log_line(row, graph)) for row in reversed(lines)],
+    }
+
+
+def _without(data: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name not in names}
+
+
+def _move(old: Rows, documents: dict[int, dict[str, Any]]) -> Steps[Retired]:
+    ids = [row["id"] for row in old]
+    yield Ask("retire_tasks", {"ids": ids})
+    held = yield Ask("retire_jobs", {"ids": ids})
+    seen = {(row["id"], row["ended_at"], row["generation"]) for row in old}
+    same = [row for row in held if (row["id"], row["ended_at"], row["generation"]) in seen]
+    going = [row["id"] for row in same if documents.get(row["id"])]
+    if not going:
+        return NOTHING
+    versions = yield Ask("retire_versions", {"ids": going})
+    staying = [row["id"] for row in versions if row["stays"]]
+    files = yield from _free((yield Ask("retire_artifacts", {"ids": going, "staying": staying})))
+    yield Write("archive_put", {"jobs": [_archived(documents[job_id]) for job_id in going]})
+    yield Ask("retire_rows", {"ids": going})
+    return Retired(jobs=len(going), files=files)
+
+
+def _archived(document: dict[str, Any]) -> dict[str, Any]:
+    job = document["job"]
+    return {
+        "job_id": job["id"],
+        "owner": job["owner"],
+        "flow": job["flow"],
+        "outcome": job["status"],
+        "ended_at": job["ended_at"],
+        "document": json.dumps(document),
+    }
+
+
+def _free(rows: Rows) -> Steps[tuple[str, ...]]:
+    """Of the keys whose rows went, those that no other row names."""
+    keys = [row["key"] for row in rows if row["key"] is not None]
+    if not keys:
+        return ()
+    free = yield Ask("artifact_free", {"keys": keys})
+    return tuple(sorted(row["key"] for row in free))
+
+
+# -- The rest ----------------------------------------------------------------------------------------
+
+
+async def _retire_versions(store: Store) -> AsyncGenerator[Retired, None]:
+    """Versions that stayed with the archive of their job, until another one took their place."""
+    after = 0
+    while rows := await store.read(partial(_window, "old_versions", {"after": after, "wanted": MANY})):
+        after = rows[-1]["id"]
+        ids = [row["id"] for row in rows if row["old"]]
+        if ids and (batch := await store.run(partial(_drop_versions, ids))):
+            yield batch
+
+
+def _drop_versions(ids: list[int]) -> Steps[Retired]:
+    held = yield Ask("version_hold", {"ids": ids})
+    going = [row["id"] for row in held]
+    if not going:
+        return NOTHING
+    files = yield from _free((yield Ask("version_artifacts", {"ids": going})))
+    yield Ask("version_drop", {"ids": going})
+    return Retired(versions=len(going), files=files)
+
+
+async def _retire_keys(store: Store, age: Millis) -> AsyncGenerator[Retired, None]:
+    after, aged = 0, True
+    while aged:
+        rows = await store.read(partial(_window, "old_keys", {"age": age, "after": after, "wanted": MANY}))
+        # A key that is younger than that cannot be of a job that ended so long ago.
+        aged = bool(rows) and bool(rows[-1]["aged"])
+        after = rows[-1]["job_id"] if rows else after
+        keys = [{"owner": row["owner"], "key": row["key"]} for row in rows if row["old"]]
+        if keys:
+            await store.run(partial(_drop_keys, keys))
+            yield Retired(keys=len(keys))
+
+
+def _drop_keys(keys: list[dict[str, str]]) -> Steps[None]:
+    yield Write("key_drop", {"keys": keys})
+
+
+def _window(name: str, params: dict[str, Any]) -> Steps[Rows]:
+    rows: Rows = yield Ask(name, params)
+    return rows
+
+
+def _prune_events(age: Millis) -> Steps[int]:
+    """Where nobody reads, nobody has given numbers yet; only what has one can be pruned."""
+    yield from numbering(MANY)
+    rows = yield Ask("event_prune", {"age": age, "wanted": MANY})
+    return int(rows[0]["gone"])
+
+
+def _prune(name: str, age: Millis) -> Steps[int]:
+    rows = yield Ask(name, {"age": age, "wanted": MANY})
+    return len(rows)

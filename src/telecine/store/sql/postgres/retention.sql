@@ -1,0 +1,123 @@
+-- Putting old things away. Each batch is one transaction on a fixed list of ids.
+
+-- name: old_jobs
+-- The oldest ends first, each outcome by its index. `tasks` tells how much there is to move.
+select o.id, o.ended_at, o.generation,
+    (select coalesce(sum(s.total), 0) from stage s where s.job_id = o.id)::integer as tasks
+from (
+    (select id, ended_at, generation from job where outcome = 'completed' and ended_at < {now} - :age::bigint
+        order by ended_at, id limit :wanted)
+    union all
+    (select id, ended_at, generation from job where outcome = 'failed' and ended_at < {now} - :age::bigint
+        order by ended_at, id limit :wanted)
+    union all
+    (select id, ended_at, generation from job where outcome = 'cancelled' and ended_at < {now} - :age::bigint
+        order by ended_at, id limit :wanted)
+) o order by o.ended_at, o.id limit :wanted
+
+-- name: old_artifacts
+select o.id, o.name, t.stage, t.position, o.key, o.size, o.sha256, o.facts::text as facts
+from artifact o join task t on t.id = o.task_id where o.job_id = :job_id and o.key is not null order by o.id
+
+-- name: retire_tasks
+-- Tasks before jobs, as everybody locks them.
+select count(*)::integer as locked from (
+    select id from task where job_id = any (:ids::bigint[]) order by id for update
+) t
+
+-- name: retire_jobs
+-- Whoever waited here for another pass finds no row, and a job that was retried has another generation.
+select id, ended_at, generation from job
+where id = any (:ids::bigint[]) and outcome is not null order by id for update
+
+-- name: retire_versions
+-- Locks the subjects, so that none can flip to a version while its files go.
+select v.id, coalesce(s.current_version = v.id, false) or v.keep as stays
+from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id
+where v.id = any (array(
+    select version_id from artifact where job_id = any (:ids::bigint[]) and version_id is not null
+)) order by s.kind, s.id for no key update of s
+
+-- name: retire_artifacts
+delete from artifact where job_id = any (:ids::bigint[])
+  and (version_id is null or not version_id = any (:staying::bigint[])) returning key
+
+-- name: artifact_free
+-- A file may be carried over by reference: its bytes are free when no row names them any more.
+select distinct k.key from unnest(:keys::text[]) as k (key)
+where not exists (select 1 from artifact a where a.key = k.key)
+
+-- name: archive_put
+insert into archive (job_id, owner, flow, outcome, ended_at, archived_at, document)
+select x.job_id, x.owner, x.flow, x.outcome, x.ended_at, {now}, x.document::jsonb
+from unnest(:jobs_job_id::bigint[], :jobs_owner::text[], :jobs_flow::text[], :jobs_outcome::text[], :jobs_ended_at::bigint[],
+    :jobs_document::text[]) as x (job_id, owner, flow, outcome, ended_at, document)
+
+-- name: retire_rows
+with a as (
+    delete from attempt where task_id = any (array(select id from task where job_id = any (:ids::bigint[])))
+), t as (
+    delete from task where job_id = any (:ids::bigint[])
+), s as (
+    delete from stage where job_id = any (:ids::bigint[])
+), l as (
+    delete from job_log where job_id = any (:ids::bigint[])
+), f as (
+    delete from job_after where job_id = any (:ids::bigint[])
+)
+delete from job where id = any (:ids::bigint[]) returning id
+
+-- name: old_versions
+-- Versions that nobody shows or keeps any more, whose job is in the archive; a window of ids at a time.
+with w as (select * from subject_version where id > :after order by id limit :wanted)
+select w.id, not w.keep and not exists (select 1 from job j where j.id = w.job_id)
+    and not exists (select 1 from subject s where s.kind = w.kind and s.id = w.subject_id and s.current_version = w.id) as old
+from w order by w.id
+
+-- name: version_hold
+select v.id from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id
+where v.id = any (:ids::bigint[]) and not v.keep and s.current_version is distinct from v.id
+order by s.kind, s.id for no key update of s
+
+-- name: version_artifacts
+delete from artifact where version_id = any (:ids::bigint[]) returning key
+
+-- name: version_drop
+delete from subject_version where id = any (:ids::bigint[]) returning id
+
+-- name: old_keys
+-- Idempotency keys in the order of their jobs, a window at a time: old ones lie in front.
+select w.owner, w.key, w.job_id, w.created_at < {now} - :age::bigint as aged,
+    coalesce(coalesce(j.ended_at, r.ended_at) < {now} - :age::bigint, j.id is null and r.job_id is null) as old
+from (select * from idempotency where job_id > :after order by job_id limit :wanted) w
+left join job j on j.id = w.job_id left join archive r on r.job_id = w.job_id order by w.job_id
+
+-- name: key_drop
+delete from idempotency i using unnest(:keys_owner::text[], :keys_key::text[]) as x (owner, key)
+where i.owner = x.owner and i.key = x.key
+
+-- name: event_prune
+-- Under `event_lock`. Up to the first of these events that is young enough; whoever asks for less gets `reset`.
+with w as materialized (
+    select seq, at from event where seq is not null order by seq limit :wanted
+), edge as materialized (
+    select coalesce(min(seq) filter (where at >= {now} - :age::bigint), max(seq) + 1) as stop from w
+), counter as (
+    update event_counter set pruned = greatest(pruned, edge.stop - 1) from edge where edge.stop is not null
+), gone as (
+    delete from event e using edge where e.seq < edge.stop returning 1
+)
+select count(*)::integer as gone from gone
+
+-- name: log_prune
+-- Only among the first: lines are written in the order of their ids, so the old ones are there.
+delete from job_log where id = any (array(
+    select id from (select id, at from job_log order by id limit :wanted) w where w.at < {now} - :age::bigint
+)) returning id
+
+-- name: worker_prune
+delete from worker where id = any (array(
+    select id from worker w where w.gone_at < {now} - :age::bigint
+      and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
+    order by id limit :wanted
+)) returning id

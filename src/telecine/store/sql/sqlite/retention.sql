@@ -1,0 +1,97 @@
+-- Putting old things away: the twins of the PostgreSQL statements. Nothing is locked here: one writes at a time.
+
+-- name: old_jobs
+select o.id, o.ended_at, o.generation,
+    (select coalesce(sum(s.total), 0) from stage s where s.job_id = o.id) as tasks
+from (
+    select * from (select id, ended_at, generation from job where outcome = 'completed' and ended_at < {now} - :age
+        order by ended_at, id limit :wanted)
+    union all
+    select * from (select id, ended_at, generation from job where outcome = 'failed' and ended_at < {now} - :age
+        order by ended_at, id limit :wanted)
+    union all
+    select * from (select id, ended_at, generation from job where outcome = 'cancelled' and ended_at < {now} - :age
+        order by ended_at, id limit :wanted)
+) o order by o.ended_at, o.id limit :wanted
+
+-- name: old_artifacts
+select o.id, o.name, t.stage, t.position, o.key, o.size, o.sha256, o.facts
+from artifact o join task t on t.id = o.task_id where o.job_id = :job_id and o.key is not null order by o.id
+
+-- name: retire_tasks
+select count(*) as locked from json_each(:ids)
+
+-- name: retire_jobs
+select id, ended_at, generation from job
+where id in (select value from json_each(:ids)) and outcome is not null order by id
+
+-- name: retire_versions
+select v.id, coalesce(s.current_version = v.id, 0) or v.keep as stays
+from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id
+where v.id in (
+    select version_id from artifact where job_id in (select value from json_each(:ids)) and version_id is not null
+)
+
+-- name: retire_artifacts
+delete from artifact where job_id in (select value from json_each(:ids))
+  and (version_id is null or version_id not in (select value from json_each(:staying))) returning key
+
+-- name: artifact_free
+select distinct k.value as key from json_each(:keys) as k
+where not exists (select 1 from artifact a where a.key = k.value)
+
+-- name: archive_put_jobs
+insert into archive (job_id, owner, flow, outcome, ended_at, archived_at, document)
+values (:job_id, :owner, :flow, :outcome, :ended_at, {now}, :document)
+
+-- name: retire_rows
+delete from attempt where task_id in (
+    select id from task where job_id in (select value from json_each(:ids)));
+delete from task where job_id in (select value from json_each(:ids));
+delete from stage where job_id in (select value from json_each(:ids));
+delete from job_log where job_id in (select value from json_each(:ids));
+delete from job_after where job_id in (select value from json_each(:ids));
+delete from job where id in (select value from json_each(:ids)) returning id
+
+-- name: old_versions
+select w.id, not w.keep and not exists (select 1 from job j where j.id = w.job_id)
+    and not exists (select 1 from subject s where s.kind = w.kind and s.id = w.subject_id and s.current_version = w.id) as old
+from (select * from subject_version where id > :after order by id limit :wanted) w order by w.id
+
+-- name: version_hold
+select v.id from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id
+where v.id in (select value from json_each(:ids)) and not v.keep and s.current_version is not v.id
+
+-- name: version_artifacts
+delete from artifact where version_id in (select value from json_each(:ids)) returning key
+
+-- name: version_drop
+delete from subject_version where id in (select value from json_each(:ids)) returning id
+
+-- name: old_keys
+select w.owner, w.key, w.job_id, w.created_at < {now} - :age as aged,
+    coalesce(coalesce(j.ended_at, r.ended_at) < {now} - :age, j.id is null and r.job_id is null) as old
+from (select * from idempotency where job_id > :after order by job_id limit :wanted) w
+left join job j on j.id = w.job_id left join archive r on r.job_id = w.job_id order by w.job_id
+
+-- name: key_drop_keys
+delete from idempotency where owner = :owner and key = :key
+
+-- name: event_prune
+update event_counter set pruned = max(pruned, coalesce((
+    select coalesce(min(case when at >= {now} - :age then seq end), max(seq) + 1) - 1
+    from (select seq, at from event order by seq limit :wanted)), pruned));
+delete from event where seq <= (select pruned from event_counter);
+select changes() as gone
+
+-- name: log_prune
+delete from job_log where id in (
+    select id from (select id, at from job_log order by id limit :wanted) w where w.at < {now} - :age
+) returning id
+
+-- name: worker_prune
+delete from worker where id in (
+    select id from worker w where w.gone_at < {now} - :age
+      and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
+    order by id limit :wanted
+) returning id

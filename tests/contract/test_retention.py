@@ -1,0 +1,348 @@
+"""What is old goes away, batch by batch; what somebody may still need does not."""
+
+import asyncio
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from telecine.engine import retention
+from telecine.engine.audit import Auditor
+from telecine.engine.retention import NOTHING, Ages, Retired, retire, retire_jobs
+from telecine.engine.shelf import Shelf
+from telecine.engine.stream import Reset, Stream
+from telecine.errors import KeyReused, NotFound
+from telecine.facts import DAY, Done, Failed, Kept, Lease, Line
+from telecine.store.open import open_store
+from tests.make import a_flow, a_stage
+from tests.scene import Scene, played
+
+FILM = a_flow(a_stage("look"), a_stage("cut", "look", fan_out=True), a_stage("publish", "cut"))
+SONG = a_flow("hum", name="song")
+LONG = 31 * DAY
+TABLES = ("job", "stage", "task", "attempt", "artifact", "job_log", "job_after")
+
+
+async def retire_all(scene: Scene, ages: Ages | None = None) -> Retired:
+    total = NOTHING
+    async for batch in retire(scene.store, Shelf(), ages):
+        total = total + batch
+    return total
+
+
+async def count(scene: Scene, table: str) -> int:
+    [row] = await scene.sql(f"select count(*) as n from {table}")
+    return int(row["n"])
+
+
+async def keep(scene: Scene, lease: Lease, *keys: str) -> None:
+    items = [Kept(name=key, token=lease.token, key=key, size=1, sha256="ab") for key in keys]
+    await scene.engine.keep(lease.task_id, lease.token, items)
+
+
+async def a_film(scene: Scene, *keys: str, publish: bool = False, subject: str = "7", **options: object) -> int:
+    """A job that ran to its end and left these files."""
+    job_id = await scene.submit(subject=("movie", subject), **options)
+    [look] = await scene.claim()
+    await scene.engine.log([Line(task_id=look.task_id, token=look.token, message="looking")])
+    await scene.settle(look, Done(plan={"cut": [{"n": 1}, {"n": 2}]}))
+    cuts = await scene.claim(2)
+    if keys:
+        await keep(scene, cuts[0], *keys)
+    await scene.settle(cuts, Done(result="cut"))
+    await scene.settle(await scene.claim(), Done(publish=publish))
+    return job_id
+
+
+@played
+async def test_an_old_job_moves_to_the_archive_and_is_found_as_before(scene: Scene) -> None:
+    await scene.enact(FILM)
+    job_id = await a_film(scene, "k1", owner="ann")
+    views = scene.views
+    job, tasks, attempts = await views.job(job_id), await views.tasks(job_id), await views.attempts(job_id)
+    logs, outputs = await views.logs(job_id), await views.outputs(job_id)
+    scene.pass_time(LONG)
+
+    retired = await retire_all(scene)
+
+    assert (retired.jobs, retired.files) == (1, ("k1",))
+    assert [await count(scene, table) for table in TABLES] == [0] * len(TABLES)
+    assert await views.job(job_id) == replace(job, archived_at=scene.now)
+    assert await views.tasks(job_id) == tasks
+    assert await views.attempts(job_id) == attempts
+    assert await views.logs(job_id) == logs
+    assert await views.outputs(job_id) == outputs
+    first = await views.tasks(job_id, limit=3)
+    rest = await views.tasks(job_id, limit=3, cursor=first.next)
+    assert (*first.items, *rest.items) == tasks.items
+    with pytest.raises(NotFound):
+        await views.task(tasks.items[0].id)
+    assert await Auditor(scene.store, Shelf()).look_at_everything() == ()
+
+
+@played
+async def test_only_jobs_that_ended_long_enough_ago_are_moved(scene: Scene) -> None:
+    await scene.enact(SONG)
+    old = await scene.submit("song")
+    await scene.engine.cancel(old)
+    still_open = await scene.submit("song")
+    scene.pass_time(30 * DAY)
+    just = await scene.submit("song")
+    await scene.engine.cancel(just)
+    scene.pass_time(1)
+
+    retired = await retire_all(scene)
+
+    assert retired.jobs == 1
+    assert [job.id for job in (await scene.views.jobs()).items] == [just, still_open]
+    assert (await scene.views.job(old)).archived_at == scene.now
+
+
+@played
+async def test_batches_take_the_oldest_first_and_may_end_between_any_two(scene: Scene) -> None:
+    await scene.enact(SONG)
+    jobs = []
+    for _ in range(5):
+        jobs.append(await scene.submit("song"))
+        await scene.engine.cancel(jobs[-1])
+        scene.pass_time(1)
+    scene.pass_time(LONG)
+
+    first = await retire_jobs(scene.store, Shelf(), 30 * DAY, most=2)
+    left = [job.id for job in (await scene.views.jobs()).items]
+    rest = await retire_all(scene)
+
+    assert first == Retired(jobs=2)
+    assert left == [jobs[4], jobs[3], jobs[2]]
+    assert rest.jobs == 3
+    assert await count(scene, "archive") == 5
+
+
+@played
+async def test_files_of_the_version_that_is_shown_stay_when_its_job_goes(scene: Scene) -> None:
+    await scene.enact(FILM)
+    await a_film(scene, "old", publish=True)
+    await a_film(scene, "new", publish=True)
+    scene.pass_time(LONG)
+
+    retired = await retire_all(scene)
+
+    assert (retired.jobs, retired.versions, retired.files) == (2, 1, ("old",))
+    assert [row["key"] for row in await scene.sql("select key from artifact")] == ["new"]
+    assert [row["number"] for row in await scene.sql("select number from subject_version")] == [2]
+    assert await Auditor(scene.store, Shelf()).look_at_everything() == ()
+
+
+@played
+async def test_files_of_a_kept_version_stay_until_nobody_keeps_it(scene: Scene) -> None:
+    await scene.enact(FILM)
+    await a_film(scene, "old", publish=True)
+    await a_film(scene, "new", publish=True)
+    await scene.sql("update subject_version set keep = true where number = 1")
+    scene.pass_time(LONG)
+
+    kept = await retire_all(scene)
+    await scene.sql("update subject_version set keep = false")
+    freed = await retire_all(scene)
+
+    assert (kept.jobs, kept.files) == (2, ())
+    assert (freed.versions, freed.files) == (1, ("old",))
+
+
+@played
+async def test_a_version_whose_job_is_archived_goes_once_another_took_its_place(scene: Scene) -> None:
+    await scene.enact(FILM)
+    await a_film(scene, "old", publish=True)
+    scene.pass_time(LONG)
+    first = await retire_all(scene)
+    await a_film(scene, "new", publish=True)
+
+    second = await retire_all(scene)
+
+    assert (first.jobs, first.files) == (1, ())
+    assert (second.jobs, second.versions, second.files) == (0, 1, ("old",))
+
+
+@played
+async def test_bytes_that_another_row_names_are_not_free(scene: Scene) -> None:
+    await scene.enact(FILM)
+    await a_film(scene, "shared", "alone")
+    scene.pass_time(LONG)
+    await a_film(scene, "shared")
+
+    retired = await retire_all(scene)
+
+    assert (retired.jobs, retired.files) == (1, ("alone",))
+
+
+@played
+async def test_a_job_that_was_retried_meanwhile_is_not_moved(scene: Scene) -> None:
+    await scene.enact(FILM)
+    job_id = await scene.submit()
+    await scene.fail_for_good((await scene.claim())[0])
+    scene.pass_time(LONG)
+    old = (await scene.sql("select id, ended_at, generation, 1 as tasks from job"))[0]
+    await scene.engine.retry(job_id)
+    await scene.fail_for_good((await scene.claim())[0])
+    scene.pass_time(LONG)
+
+    document = await scene.store.read(lambda: retention._documents([job_id], Shelf()))
+    moved = await scene.store.run(lambda: retention._move([old], document))
+
+    assert moved == NOTHING
+    assert (await scene.views.job(job_id)).generation == 2
+    assert (await retire_all(scene)).jobs == 1
+
+
+@played
+async def test_two_passes_at_once_move_each_job_once(scene: Scene) -> None:
+    await scene.enact(SONG)
+    count_of = 40
+    for _ in range(count_of):
+        await scene.submit("song")
+    await scene.run_all()
+    scene.pass_time(LONG)
+    other = open_store(scene.url, dice=random.Random(2))
+    other.now = scene.now
+
+    async def all_of(store: object) -> Retired:
+        total = NOTHING
+        while batch := await retire_jobs(store, Shelf(), 30 * DAY, most=5):  # type: ignore[arg-type]
+            total = total + batch
+        return total
+
+    passes = await asyncio.gather(all_of(scene.store), all_of(other), all_of(scene.store))
+    rest = await all_of(other)
+    await other.close()
+
+    assert sum(some.jobs for some in passes) + rest.jobs == count_of
+    assert await count(scene, "archive") == count_of
+    assert await count(scene, "job") == 0
+
+
+@played
+async def test_a_job_may_come_after_one_that_is_in_the_archive(scene: Scene) -> None:
+    await scene.enact(SONG)
+    good = await scene.submit("song")
+    await scene.run_all()
+    scene.pass_time(LONG)
+    await retire_all(scene)
+
+    follower = await scene.submit("song", after=(good,))
+
+    assert await scene.run_all() == 1
+    assert (await scene.views.job(follower)).status == "completed"
+
+
+@played
+async def test_an_idempotency_key_lives_thirty_days_beyond_the_end_of_its_job(scene: Scene) -> None:
+    await scene.enact(SONG)
+    ages = Ages(jobs=7 * DAY)
+    job_id = await scene.submit("song", key="k")
+    await scene.submit("song", key="open")
+    scene.pass_time(40 * DAY)
+    await scene.settle((await scene.claim())[0])
+    scene.pass_time(29 * DAY)
+
+    early = await retire_all(scene, ages)
+    same = await scene.engine.submit("song", key="k")
+    with pytest.raises(KeyReused):
+        await scene.engine.submit("song", {"other": 1}, key="k")
+    scene.pass_time(2 * DAY)
+    late = await retire_all(scene, ages)
+    fresh = await scene.engine.submit("song", key="k")
+
+    assert (early.jobs, early.keys) == (1, 0)
+    assert (same.job_id, same.created) == (job_id, False)
+    assert (late.keys, fresh.created) == (1, True)
+    assert [row["key"] for row in await scene.sql("select key from idempotency order by key")] == ["k", "open"]
+
+
+@played
+async def test_old_events_are_pruned_up_to_a_number_also_where_nobody_reads(scene: Scene) -> None:
+    await scene.enact(SONG)
+    for _ in range(3):
+        await scene.submit("song")
+    scene.pass_time(8 * DAY)
+    await scene.submit("song")
+
+    retired = await retire_all(scene)
+    stream = Stream(scene.store)
+    newest = await stream.newest()
+
+    assert retired.events == 4, "one worker, three jobs"
+    assert await stream.after(0) == Reset(newest)
+    assert await stream.after(3) == Reset(newest)
+    [event] = (await stream.after(4)).events  # type: ignore[union-attr]
+    assert (event.kind, event.seq) == ("job.created", 5)
+    assert await retire_all(scene) == NOTHING
+
+
+@played
+async def test_an_old_event_behind_a_young_one_waits_for_it(scene: Scene) -> None:
+    """Numbers follow commits and times follow statements, so the two orders may cross; the edge must not."""
+    await scene.enact(SONG)
+    await scene.submit("song")
+    scene.pass_time(8 * DAY)
+    await scene.submit("song")
+    await scene.sql(f"insert into event (at, kind) values ({scene.now - 8 * DAY}, 'late')")
+
+    assert (await retire_all(scene)).events == 2
+    assert await count(scene, "event") == 2
+
+
+@played
+async def test_old_logs_go_although_their_job_stays(scene: Scene) -> None:
+    await scene.enact(FILM)
+    await scene.submit()
+    [lease] = await scene.claim()
+    await scene.engine.log([Line(task_id=lease.task_id, token=1, message="old")])
+    scene.pass_time(61 * DAY)
+    await scene.engine.log([Line(task_id=lease.task_id, token=1, message="new")])
+
+    assert (await retire_all(scene)).logs == 1
+    assert [row["message"] for row in await scene.sql("select message from job_log")] == ["new"]
+
+
+@played
+async def test_workers_that_left_long_ago_go(scene: Scene) -> None:
+    await scene.enact(FILM)
+    await scene.engine.retire(await scene.enlist("bob"))
+    scene.pass_time(91 * DAY)
+    await scene.engine.retire(await scene.enlist("eve"))
+
+    assert (await retire_all(scene)).workers == 1
+    assert [worker.name for worker in await scene.views.workers(gone=True)] == ["ann", "eve"]
+
+
+@played
+async def test_a_failed_job_keeps_its_story_in_the_archive(scene: Scene) -> None:
+    await scene.enact(FILM)
+    job_id = await scene.submit(spec={"file": "a.mov"})
+    await scene.settle(await scene.claim(), Failed("no such codec", code="codec", permanent=True))
+    scene.pass_time(LONG)
+    await retire_all(scene)
+
+    job = await scene.views.job(job_id)
+    [attempt] = (await scene.views.attempts(job_id)).items
+    [row] = await scene.sql("select owner, flow, outcome, document from archive")
+
+    assert (job.status, job.spec) == ("failed", {"file": "a.mov"})
+    assert job.error == {"code": "codec", "message": "no such codec", "stage": "look", "attempt": 1}
+    assert (attempt.outcome, attempt.error) == ("failed", {"code": "codec", "message": "no such codec"})
+    assert (row["flow"], row["outcome"]) == ("film", "failed")
+    assert set(json.loads(row["document"])) == {"job", "tasks", "attempts", "artifacts", "logs"}
+
+
+@played
+async def test_a_job_whose_graph_is_lost_holds_up_nobody(scene: Scene) -> None:
+    await scene.enact(SONG)
+    broken = await scene.submit("song")
+    await scene.submit("song")
+    await scene.run_all()
+    await scene.sql(f"update job set flow_id = 4711 where id = {broken}")
+    scene.pass_time(LONG)
+
+    assert (await retire_all(scene)).jobs == 1
+    assert await count(scene, "job") == 1
