@@ -9,31 +9,19 @@ import pytest
 
 from telecine.engine import retention
 from telecine.engine.audit import Auditor
-from telecine.engine.retention import NOTHING, Ages, Retired, retire, retire_jobs
+from telecine.engine.retention import NOTHING, Retired, retire_jobs
 from telecine.engine.shelf import Shelf
-from telecine.engine.stream import Reset, Stream
-from telecine.errors import KeyReused, NotFound
+from telecine.errors import NotFound
 from telecine.facts import DAY, Done, Failed, Kept, Lease, Line
 from telecine.store.open import open_store
 from tests.make import a_flow, a_stage
+from tests.old_things import count, retire_all
 from tests.scene import Scene, played
 
 FILM = a_flow(a_stage("look"), a_stage("cut", "look", fan_out=True), a_stage("publish", "cut"))
 SONG = a_flow("hum", name="song")
 LONG = 31 * DAY
 TABLES = ("job", "stage", "task", "attempt", "artifact", "job_log", "job_after")
-
-
-async def retire_all(scene: Scene, ages: Ages | None = None) -> Retired:
-    total = NOTHING
-    async for batch in retire(scene.store, Shelf(), ages):
-        total = total + batch
-    return total
-
-
-async def count(scene: Scene, table: str) -> int:
-    [row] = await scene.sql(f"select count(*) as n from {table}")
-    return int(row["n"])
 
 
 async def keep(scene: Scene, lease: Lease, *keys: str) -> None:
@@ -233,87 +221,6 @@ async def test_a_job_may_come_after_one_that_is_in_the_archive(scene: Scene) -> 
 
     assert await scene.run_all() == 1
     assert (await scene.views.job(follower)).status == "completed"
-
-
-@played
-async def test_an_idempotency_key_lives_thirty_days_beyond_the_end_of_its_job(scene: Scene) -> None:
-    await scene.enact(SONG)
-    ages = Ages(jobs=7 * DAY)
-    job_id = await scene.submit("song", key="k")
-    await scene.submit("song", key="open")
-    scene.pass_time(40 * DAY)
-    await scene.settle((await scene.claim())[0])
-    scene.pass_time(29 * DAY)
-
-    early = await retire_all(scene, ages)
-    same = await scene.engine.submit("song", key="k")
-    with pytest.raises(KeyReused):
-        await scene.engine.submit("song", {"other": 1}, key="k")
-    scene.pass_time(2 * DAY)
-    late = await retire_all(scene, ages)
-    fresh = await scene.engine.submit("song", key="k")
-
-    assert (early.jobs, early.keys) == (1, 0)
-    assert (same.job_id, same.created) == (job_id, False)
-    assert (late.keys, fresh.created) == (1, True)
-    assert [row["key"] for row in await scene.sql("select key from idempotency order by key")] == ["k", "open"]
-
-
-@played
-async def test_old_events_are_pruned_up_to_a_number_also_where_nobody_reads(scene: Scene) -> None:
-    await scene.enact(SONG)
-    for _ in range(3):
-        await scene.submit("song")
-    scene.pass_time(8 * DAY)
-    await scene.submit("song")
-
-    retired = await retire_all(scene)
-    stream = Stream(scene.store)
-    newest = await stream.newest()
-
-    assert retired.events == 4, "one worker, three jobs"
-    assert await stream.after(0) == Reset(newest)
-    assert await stream.after(3) == Reset(newest)
-    [event] = (await stream.after(4)).events  # type: ignore[union-attr]
-    assert (event.kind, event.seq) == ("job.created", 5)
-    assert await retire_all(scene) == NOTHING
-
-
-@played
-async def test_an_old_event_behind_a_young_one_waits_for_it(scene: Scene) -> None:
-    """Numbers follow commits and times follow statements, so the two orders may cross; the edge must not."""
-    await scene.enact(SONG)
-    await scene.submit("song")
-    scene.pass_time(8 * DAY)
-    await scene.submit("song")
-    await scene.sql(f"insert into event (at, kind) values ({scene.now - 8 * DAY}, 'late')")
-
-    assert (await retire_all(scene)).events == 2
-    assert await count(scene, "event") == 2
-
-
-@played
-async def test_old_logs_go_although_their_job_stays(scene: Scene) -> None:
-    await scene.enact(FILM)
-    await scene.submit()
-    [lease] = await scene.claim()
-    await scene.engine.log([Line(task_id=lease.task_id, token=1, message="old")])
-    scene.pass_time(61 * DAY)
-    await scene.engine.log([Line(task_id=lease.task_id, token=1, message="new")])
-
-    assert (await retire_all(scene)).logs == 1
-    assert [row["message"] for row in await scene.sql("select message from job_log")] == ["new"]
-
-
-@played
-async def test_workers_that_left_long_ago_go(scene: Scene) -> None:
-    await scene.enact(FILM)
-    await scene.engine.retire(await scene.enlist("bob"))
-    scene.pass_time(91 * DAY)
-    await scene.engine.retire(await scene.enlist("eve"))
-
-    assert (await retire_all(scene)).workers == 1
-    assert [worker.name for worker in await scene.views.workers(gone=True)] == ["ann", "eve"]
 
 
 @played
