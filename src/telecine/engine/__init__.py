@@ -237,17 +237,25 @@ class Engine:
         turn = await self.store.run(lambda: recovery.take_turn(period, self.lease))
         if turn is None:
             return Sweep(gone_workers=gone)
-        returned = 0
-        if not turn.grace:
-            words = await self.store.read(recovery.overdue)
-            returned = sum(answer.accepted for answer in await self.settle(words))
+        returned = 0 if turn.grace else await self._expire()
         lanes = await self.store.run(claiming.unpark)
         self.bell.ring(lanes)
         resolved = await self._release_waiting()
         for job_id in await self.store.read(recovery.halting):
             await self._wind_down(job_id)
-        await self.store.run(lambda: recovery.end_silent(SILENT_WORKER))
+        if not turn.grace:
+            await self.store.run(lambda: recovery.end_silent(SILENT_WORKER))
         return Sweep(True, turn.grace, returned, gone, len(lanes), resolved)
+
+    async def _expire(self) -> int:
+        """Batch after batch, until one is not full or brings nothing: many may die at once."""
+        total = 0
+        while words := await self.store.read(recovery.overdue):
+            returned = sum(answer.accepted for answer in await self.settle(words))
+            total += returned
+            if not returned or len(words) < recovery.BATCH:
+                break
+        return total
 
     async def _sweep_machine(self) -> int:
         if not self.world.machine.is_known():
