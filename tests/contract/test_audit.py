@@ -1,5 +1,6 @@
 """The audit finds nothing in what the engine does, and everything that somebody breaks by hand."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -133,6 +134,32 @@ async def test_the_audit_finds_nothing_at_any_moment_of_a_jobs_life(scene: Scene
             assert await auditor.look_at_everything() == ()
     await scene.run_all()
     assert await auditor.look_at_everything() == ()
+
+
+@played
+async def test_the_audit_finds_nothing_while_others_work(scene: Scene) -> None:
+    """It looks between and beside their transactions; a difference that is only a race would be a false alarm."""
+    await scene.enact(FILM)
+    jobs = [await scene.submit() for _ in range(30)]
+    auditor = an_auditor(scene)
+    looks = 0
+
+    async def work(name: str) -> None:
+        worker = await scene.enlist(name)
+        while leases := await scene.claim(3, worker):
+            for lease in leases:
+                plan = {"cut": [1, 2, 3]} if lease.stage == "look" else None
+                late = lease.stage == "cut" and lease.job_id % 7 == 0
+                await scene.settle(lease, Failed("no", permanent=True) if late else Done(plan=plan))
+
+    working = asyncio.gather(*(work(f"w{n}") for n in range(4)))
+    while not working.done():
+        assert await auditor.look_at_everything(10) == ()
+        looks += 1
+    await working
+
+    assert looks > 1
+    assert {(await scene.views.job(job_id)).status for job_id in jobs} == {"completed", "failed"}
 
 
 @played
