@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telecine.client import Client, connect
     from telecine.engine import Submission, Submitted
+    from telecine.engine.shown import JobView
+    from telecine.engine.stream import Event, Reset
+    from telecine.errors import TelecineError
     from telecine.facts import Done, Failed, Piece
     from telecine.flow import Bench, Flow
     from telecine.settings import Settings
@@ -16,16 +19,35 @@ _HOMES = {
     "Bench": "telecine.flow",
     "Client": "telecine.client",
     "Done": "telecine.facts",
+    "Event": "telecine.engine.stream",
     "Failed": "telecine.facts",
     "Flow": "telecine.flow",
+    "JobView": "telecine.engine.shown",
     "Piece": "telecine.facts",
+    "Reset": "telecine.engine.stream",
     "Settings": "telecine.settings",
     "Submission": "telecine.engine",
     "Submitted": "telecine.engine",
+    "TelecineError": "telecine.errors",
     "connect": "telecine.client",
 }
 
-__all__ = ["Bench", "Client", "Done", "Failed", "Flow", "Piece", "Settings", "Submission", "Submitted", "connect"]
+__all__ = [
+    "Bench",
+    "Client",
+    "Done",
+    "Event",
+    "Failed",
+    "Flow",
+    "JobView",
+    "Piece",
+    "Reset",
+    "Settings",
+    "Submission",
+    "Submitted",
+    "TelecineError",
+    "connect",
+]
 
 
 def __getattr__(name: str) -> Any:

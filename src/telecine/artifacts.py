@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import obstore
+from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from telecine.errors import BadSpec, NotFound
@@ -37,12 +38,15 @@ class Artifacts:
     def __init__(self, place: str) -> None:
         self._folder: Path | None = None
         self._store: ObjectStore
-        if "://" in place and not place.startswith("file://"):
-            self._store = from_url(place)
-        else:
-            self._folder = Path(place.removeprefix("file://")).resolve()
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._store = LocalStore(self._folder)
+        try:
+            if "://" in place and not place.startswith("file://"):
+                self._store = from_url(place)
+            else:
+                self._folder = Path(place.removeprefix("file://")).resolve()
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._store = LocalStore(self._folder)
+        except (OSError, ValueError, BaseError) as error:
+            raise BadSpec(f"artifacts cannot be stored there: {str(error).splitlines()[0]}") from error
 
     async def put(self, key: str, path: Path) -> Stored:
         """Store the file under the key; what is hashed is what was stored."""

@@ -18,7 +18,7 @@ from telecine.dispatch import Bell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.engine import Engine
-from telecine.errors import SchemaMissing, Unreachable
+from telecine.errors import BadSpec, SchemaMissing, Unreachable
 from telecine.facts import DAY, SECOND
 from telecine.flow import Flow
 from telecine.locks.sql import SqlLocks
@@ -99,6 +99,7 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
 async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
     async with open_engine(settings, world=world) as parts:
+        _make_scratch(settings.scratch)
         flows = [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
             await parts.engine.register(flow)
@@ -106,10 +107,17 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
         worker.obey_signals()
         served = ", ".join(flow.name for flow in flows)
         place = settings.shown("database_url")
-        log.info("worker %s serves %s with %s slots on %s", settings.worker_name, served, settings.slots, place)
         async with housekeeping(parts):
+            log.info("worker %s serves %s with %s slots on %s", settings.worker_name, served, settings.slots, place)
             await worker.run()
         log.info("worker %s has left", settings.worker_name)
+
+
+def _make_scratch(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSpec(f"there can be no scratch folder at {folder}: {error.strerror}") from error
 
 
 @asynccontextmanager

@@ -111,6 +111,16 @@ def test_a_postgresql_that_was_never_migrated_names_the_way_out(shell: Shell, po
     assert (after.code, after.out) == (0, "No jobs.\n")
 
 
+def test_a_worker_that_cannot_store_anything_does_not_start(busy: Shell) -> None:
+    start = ["worker", "--flows", "some_flows"]
+    artifacts = busy(*start, TELECINE_ARTIFACTS_URL="ftp://host/folder")
+    scratch = busy(*start, TELECINE_SCRATCH="some_flows.py/scratch")
+
+    assert (artifacts.code, scratch.code) == (2, 2)
+    assert artifacts.err.startswith("telecine: artifacts cannot be stored there: ")
+    assert scratch.err.startswith("telecine: there can be no scratch folder at some_flows.py/scratch: ")
+
+
 def test_a_typo_in_a_setting_is_refused_with_a_hint(shell: Shell) -> None:
     said = shell("jobs", TELECINE_LEASE_SECOND="5")
 
