@@ -1,6 +1,7 @@
-"""The real `telecine` as a process, and a worker to go with it."""
+"""The real `telecine`, as a process or quickly in this one, and a worker to go with it."""
 
 import contextlib
+import io
 import json
 import os
 import signal
@@ -11,6 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from telecine.cli.app import run
 
 PROGRAM = Path(sys.executable).parent / "telecine"
 PATIENCE = 30.0
@@ -106,8 +110,21 @@ class Shell:
         assert "Traceback" not in done.stderr, done.stderr
         return Said(done.returncode, done.stdout, done.stderr)
 
+    def quick(self, *arguments: str, **environ: str) -> Said:
+        """The same command in this process: all but the start of an interpreter, which is most of the time."""
+        out, err = io.StringIO(), io.StringIO()
+        place = mock.patch.dict(os.environ, {**self.environ, **environ}, clear=True)
+        with (
+            contextlib.chdir(self.folder),
+            place,
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            code = run(arguments)
+        return Said(code, out.getvalue(), err.getvalue())
+
     def workers(self, *arguments: str) -> list[Any]:
-        found: list[Any] = self("workers", "list", "--json", *arguments).json["workers"]
+        found: list[Any] = self.quick("workers", "list", "--json", *arguments).json["workers"]
         return found
 
     @contextlib.contextmanager

@@ -18,7 +18,7 @@ def shell(shared_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 def submit(shell: Shell, *arguments: str) -> str:
     """The number of a new job."""
-    return str(shell("submit", *arguments, "--json").json["job_id"])
+    return str(shell.quick("submit", *arguments, "--json").json["job_id"])
 
 
 def test_a_submitted_job_is_done_by_a_worker_and_shown(shell: Shell) -> None:
@@ -55,7 +55,7 @@ def test_a_failed_job_ends_the_wait_with_5_and_can_be_retried(shell: Shell, tmp_
 
 def test_a_running_job_is_cancelled(shell: Shell, tmp_path: Path) -> None:
     number = submit(shell, "slow", f'{{"end": "{tmp_path}/end"}}')
-    until(lambda: shell("job", number, "--json").json["status"] == "processing")
+    until(lambda: shell.quick("job", number, "--json").json["status"] == "processing")
     cancelled = shell("cancel", number, "--reason", "enough")
     watched = shell("watch", number, "--json")
 

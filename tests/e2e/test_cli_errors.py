@@ -19,7 +19,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """With one job in it."""
     folder = tmp_path_factory.mktemp("busy")
     shell = Shell.prepare(folder, f"sqlite:///{folder}/telecine.db")
-    shell("submit", "greet", "--flows", "some_flows")
+    shell.quick("submit", "greet", "--flows", "some_flows")
     return shell
 
 
@@ -47,7 +47,7 @@ BAD_INPUT = [
 
 @pytest.mark.parametrize(("arguments", "sentence"), BAD_INPUT, ids=lambda value: str(value)[:50])
 def test_bad_input_is_one_sentence_and_2(busy: Shell, arguments: list[str], sentence: str) -> None:
-    said = busy(*arguments)
+    said = busy.quick(*arguments)
 
     assert (said.code, said.out) == (2, "")
     assert sentence in said.err
@@ -70,7 +70,7 @@ NOT_FOUND = [
 
 @pytest.mark.parametrize("arguments", NOT_FOUND, ids=" ".join)
 def test_what_does_not_exist_is_3(busy: Shell, arguments: list[str]) -> None:
-    said = busy(*arguments)
+    said = busy.quick(*arguments)
 
     assert (said.code, said.out) == (3, "")
     assert said.err.startswith("telecine: ")
@@ -99,10 +99,10 @@ def test_a_database_that_is_not_there_is_6(shell: Shell) -> None:
 
 def test_a_postgresql_that_was_never_migrated_names_the_way_out(shell: Shell, postgres_url: str) -> None:
     with fresh_schema(postgres_url) as empty:
-        before = shell("jobs", "--database", empty)
-        migrated = shell("migrate", "--database", empty)
-        again = shell("migrate", "--database", empty, "--json")
-        after = shell("jobs", "--database", empty)
+        before = shell.quick("jobs", "--database", empty)
+        migrated = shell.quick("migrate", "--database", empty)
+        again = shell.quick("migrate", "--database", empty, "--json")
+        after = shell.quick("jobs", "--database", empty)
 
     assert before.code == 6
     assert "run `telecine migrate`" in before.err

@@ -13,12 +13,12 @@ def shell(tmp_path: Path, url: str) -> Shell:
 
 
 def test_what_waits_says_why(shell: Shell) -> None:
-    shell("submit", "slow", '{"end": ""}', "--flows", "some_flows", "--run-at", "+1h")
-    shell("submit", "slow", '{"end": ""}', "--after", "1")
-    shell("submit", "slow", '{"end": ""}')
+    shell.quick("submit", "slow", '{"end": ""}', "--flows", "some_flows", "--run-at", "+1h")
+    shell.quick("submit", "slow", '{"end": ""}', "--after", "1")
+    shell.quick("submit", "slow", '{"end": ""}')
 
-    reasons = [shell("job", str(job), "--json").json["waiting"][0]["reason"] for job in (1, 2, 3)]
-    text = shell("job", "3").out
+    reasons = [shell.quick("job", str(job), "--json").json["waiting"][0]["reason"] for job in (1, 2, 3)]
+    text = shell.quick("job", "3").out
 
     assert reasons == ["parked", "after", "no_worker"]
     assert "no live worker serves slow/work@1" in text
@@ -26,19 +26,19 @@ def test_what_waits_says_why(shell: Shell) -> None:
 
 def test_jobs_are_listed_page_by_page(shell: Shell) -> None:
     for number in range(5):
-        shell("submit", "greet", "--flows", "some_flows", "--owner", "ann", "--key", f"k{number}")
+        shell.quick("submit", "greet", "--flows", "some_flows", "--owner", "ann", "--key", f"k{number}")
 
-    first = shell("jobs", "--owner", "ann", "--limit", "3", "--json").json
-    second = shell("jobs", "--owner", "ann", "--limit", "3", "--cursor", first["next"], "--json").json
+    first = shell.quick("jobs", "--owner", "ann", "--limit", "3", "--json").json
+    second = shell.quick("jobs", "--owner", "ann", "--limit", "3", "--cursor", first["next"], "--json").json
 
     assert [[line["id"] for line in page["jobs"]] for page in (first, second)] == [[5, 4, 3], [2, 1]]
     assert second["next"] is None
 
 
 def test_a_repeated_key_says_that_the_job_was_there(shell: Shell) -> None:
-    first = shell("submit", "greet", "--flows", "some_flows", "--key", "k")
-    again = shell("submit", "greet", "--key", "k")
-    other = shell("submit", "greet", "[1]", "--key", "k")
+    first = shell.quick("submit", "greet", "--flows", "some_flows", "--key", "k")
+    again = shell.quick("submit", "greet", "--key", "k")
+    other = shell.quick("submit", "greet", "[1]", "--key", "k")
 
     assert first.out == "Submitted job 1.\n"
     assert again.out == "Job 1 was already there.\n"
@@ -49,8 +49,8 @@ def test_a_repeated_key_says_that_the_job_was_there(shell: Shell) -> None:
 def test_the_spec_comes_from_a_file_or_from_standard_input(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "spec.json").write_text('{"from": "file"}')
 
-    shell("submit", "greet", "@spec.json", "--flows", "some_flows")
+    shell.quick("submit", "greet", "@spec.json", "--flows", "some_flows")
     shell("submit", "greet", "-", stdin='{"from": "stdin"}')
 
-    specs = [shell("job", str(job), "--json").json["spec"]["from"] for job in (1, 2)]
+    specs = [shell.quick("job", str(job), "--json").json["spec"]["from"] for job in (1, 2)]
     assert specs == ["file", "stdin"]

@@ -31,11 +31,11 @@ def here(tmp_path: Path, sqlite_url: str) -> Shell:
 
 
 def checks(shell: Shell, **environ: str) -> dict[str, Any]:
-    return {check["name"]: check for check in shell("doctor", "--json", **environ).lines}
+    return {check["name"]: check for check in shell.quick("doctor", "--json", **environ).lines}
 
 
 def test_the_doctor_finds_nothing_wrong_with_a_fresh_database(shell: Shell) -> None:
-    shell("migrate")
+    shell.quick("migrate")
 
     said = shell("doctor")
     found = checks(shell)
@@ -58,7 +58,7 @@ def test_the_doctor_starts_and_makes_nothing(here: Shell) -> None:
 
 
 def test_the_doctor_sees_a_derived_column_that_is_wrong(shell: Shell) -> None:
-    shell("submit", "greet", "--flows", "some_flows")
+    shell.quick("submit", "greet", "--flows", "some_flows")
     spoil(shell.url, "update stage set waits = 7 where number = 1")
 
     said = shell("doctor")
@@ -90,7 +90,7 @@ def test_the_doctor_reads_back_a_server_that_does_not_wait_for_its_disk(tmp_path
 
 
 def test_the_doctor_names_work_that_nobody_looks_after(here: Shell) -> None:
-    here("submit", "greet", "--flows", "some_flows")
+    here.quick("submit", "greet", "--flows", "some_flows")
 
     found = checks(here)["pulse"]
 
@@ -99,7 +99,7 @@ def test_the_doctor_names_work_that_nobody_looks_after(here: Shell) -> None:
 
 
 def test_the_doctor_refuses_settings_before_anything_else(here: Shell) -> None:
-    said = here("doctor", TELECINE_LEASE_SECONDS="10")
+    said = here.quick("doctor", TELECINE_LEASE_SECONDS="10")
 
     assert said.code == 1
     assert "a lease of 10 s is too short" in said.out
@@ -124,7 +124,7 @@ def test_config_shows_each_value_and_its_source_but_no_password(here: Shell) -> 
     assert rows["database_url"]["value"] == "postgresql://ann:***@host/name"
     assert rows["database_url"]["source"] == "command line"
     assert all(row["description"] for row in rows.values())
-    assert "s3cret" not in here("config", "--database", "postgresql://ann:s3cret@host/name").out
+    assert "s3cret" not in here.quick("config", "--database", "postgresql://ann:s3cret@host/name").out
 
 
 def test_help_names_every_command_and_the_exit_codes(here: Shell) -> None:
@@ -148,7 +148,7 @@ def test_help_is_quick(here: Shell) -> None:
 
 
 def test_without_colour_there_are_no_escapes(here: Shell) -> None:
-    here("submit", "greet", "--flows", "some_flows")
+    here.quick("submit", "greet", "--flows", "some_flows")
 
     said = here("job", "1", NO_COLOR="1", FORCE_COLOR="")
 

@@ -15,13 +15,13 @@ def shell(tmp_path: Path, sqlite_url: str) -> Shell:
 
 
 def is_running(shell: Shell) -> bool:
-    return bool(shell("job", "1", "--json").json["status"] == "processing")
+    return bool(shell.quick("job", "1", "--json").json["status"] == "processing")
 
 
 def test_the_first_sigterm_lets_a_worker_finish_what_it_has(shell: Shell, tmp_path: Path) -> None:
     end = tmp_path / "end"
     with shell.worker() as process:
-        shell("submit", "slow", f'{{"end": "{end}"}}')
+        shell.quick("submit", "slow", f'{{"end": "{end}"}}')
         until(lambda: is_running(shell))
 
         process.send_signal(signal.SIGTERM)
@@ -30,13 +30,13 @@ def test_the_first_sigterm_lets_a_worker_finish_what_it_has(shell: Shell, tmp_pa
         code = process.wait(PATIENCE)
 
     assert code == 0
-    assert shell("job", "1", "--json").json["status"] == "completed"
+    assert shell.quick("job", "1", "--json").json["status"] == "completed"
     assert shell.workers() == []
 
 
 def test_the_second_signal_ends_a_worker_at_once_and_its_task_goes_back(shell: Shell) -> None:
     with shell.worker() as process:
-        shell("submit", "stubborn")
+        shell.quick("submit", "stubborn")
         until(lambda: is_running(shell))
 
         process.send_signal(signal.SIGINT)
@@ -44,7 +44,7 @@ def test_the_second_signal_ends_a_worker_at_once_and_its_task_goes_back(shell: S
         process.send_signal(signal.SIGINT)
         code = process.wait(PATIENCE)
 
-    [task] = shell("job", "1", "--json").json["stages"]
+    [task] = shell.quick("job", "1", "--json").json["stages"]
     assert code == 0
     assert task["counts"] == {"ready": 1}
 

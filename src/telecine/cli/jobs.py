@@ -107,7 +107,8 @@ def job(job_id: JobNumber, database: Database = None, as_json: AsJson = False) -
             waits = await reasons_of(client, view)
             now = await client.now()
         if as_json:
-            show.print_json({**asdict(view), "waiting": [asdict(reason) for reason in waits.values()]})
+            waiting = [{"stage": stage, **asdict(reason)} for stage, reason in waits.items()]
+            show.print_json({**asdict(view), "waiting": waiting})
         else:
             show.console().print(render(view, waits, now))
 
