@@ -50,42 +50,35 @@ select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses,
 from json_each(:ids) as i join task t on t.id = i.value
 
 -- name: settle_moves
--- One statement for all rows: Python takes its lock back after every statement, and waits for it while handlers run.
 -- History and event first: they take the task as it was. Nobody can have moved it since it was read.
 insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
     started_at, ended_at)
-select t.id, t.token, t.job_id, json_extract(r.value, '$.generation'), t.tries, t.worker, json_extract(r.value, '$.outcome'), json_extract(r.value, '$.digest'),
-    json_extract(r.value, '$.state'), json_extract(r.value, '$.ready_at'), json_extract(r.value, '$.error'),
-    case when json_extract(r.value, '$.outcome') = 'lost' then :at - t.lease_until end, t.claimed_at, :at
-from json_each(:rows) as r join task t on t.id = json_extract(r.value, '$.id') and t.token = json_extract(r.value, '$.token');
+select id, token, job_id, :generation, tries, worker, :outcome, :digest, :state, :ready_at, :error,
+    case when :outcome = 'lost' then :at - lease_until end, claimed_at, :at
+from task where id = :id and token = :token;
 insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-select :at, json_extract(r.value, '$.kind'), t.job_id, t.id, t.stage, t.token, t.worker, json_extract(r.value, '$.data')
-from json_each(:rows) as r join task t on t.id = json_extract(r.value, '$.id') and t.token = json_extract(r.value, '$.token');
-update task set state = json_extract(r.value, '$.state'), parked = coalesce(json_extract(r.value, '$.ready_at') > :at, 0),
-    ready_at = coalesce(json_extract(r.value, '$.ready_at'), ready_at), tries = json_extract(r.value, '$.tries'), losses = json_extract(r.value, '$.losses'),
-    releases = json_extract(r.value, '$.releases'), result = json_extract(r.value, '$.result'), error = json_extract(r.value, '$.error'),
-    ended_at = case when json_extract(r.value, '$.ready_at') is null then :at end,
+select :at, :kind, job_id, id, stage, token, worker, :data from task where id = :id and token = :token;
+update task set state = :state, parked = coalesce(:ready_at > :at, 0), ready_at = coalesce(:ready_at, ready_at),
+    tries = :tries, losses = :losses, releases = :releases, result = :result, error = :error,
+    ended_at = case when :ready_at is null then :at end,
     worker = null, lease_until = null, stops_at = null, request = null
-from json_each(:rows) as r where task.id = json_extract(r.value, '$.id')
+where id = :id
 
 -- name: settle_stages
-update stage set state = json_extract(r.value, '$.state'), waits = json_extract(r.value, '$.waits'), total = total + (json_extract(r.value, '$.added')),
-    remaining = remaining - (json_extract(r.value, '$.ended')) + (json_extract(r.value, '$.added')), failed = failed + (json_extract(r.value, '$.failed')),
-    cancelled = cancelled + (json_extract(r.value, '$.cancelled')),
-    ended_at = case when json_extract(r.value, '$.state') in ('new', 'ready') then null else :at end
-from json_each(:rows) as r where job_id = json_extract(r.value, '$.job_id') and number = json_extract(r.value, '$.number')
+update stage set state = :state, waits = :waits, total = total + :added, remaining = remaining - :ended + :added,
+    failed = failed + :failed, cancelled = cancelled + :cancelled,
+    ended_at = case when :state in ('new', 'ready') then null else :at end
+where job_id = :job_id and number = :number
 
 -- name: settle_jobs
-update job set status = json_extract(r.value, '$.status'), phase = json_extract(r.value, '$.phase'), failing = json_extract(r.value, '$.failing'),
-    stopped = json_extract(r.value, '$.stopped'), warnings = json_extract(r.value, '$.warnings'), error = coalesce(json_extract(r.value, '$.error'), error),
-    outcome = case when json_extract(r.value, '$.status') in ('completed', 'failed', 'cancelled') then json_extract(r.value, '$.status') end,
-    ended_at = case when json_extract(r.value, '$.status') in ('completed', 'failed', 'cancelled') then :at end
-from json_each(:rows) as r where job.id = json_extract(r.value, '$.id')
+update job set status = :status, phase = :phase, failing = :failing, stopped = :stopped, warnings = :warnings,
+    error = coalesce(:error, error),
+    outcome = case when :status in ('completed', 'failed', 'cancelled') then :status end,
+    ended_at = case when :status in ('completed', 'failed', 'cancelled') then :at end
+where id = :id
 
 -- name: settle_events
-insert into event (at, kind, job_id, stage, data)
-select :at, json_extract(r.value, '$.kind'), json_extract(r.value, '$.job_id'), json_extract(r.value, '$.stage'), json_extract(r.value, '$.data')
-from json_each(:rows) as r
+insert into event (at, kind, job_id, stage, data) values (:at, :kind, :job_id, :stage, :data)
 
 -- name: open_stages_stages
 update task set state = :state, ready_at = :ready_at, parked = :parked, ended_at = :ended_at, rank = :rank + position * :cost
@@ -93,11 +86,9 @@ where job_id = :job_id and stage = :number and state = 'new'
 
 -- name: task_add_tasks
 insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
-    input)
-select json_extract(r.value, '$.id'), json_extract(r.value, '$.job_id'), json_extract(r.value, '$.stage'), json_extract(r.value, '$.position'), json_extract(r.value, '$.lane'),
-    json_extract(r.value, '$.state'), json_extract(r.value, '$.parked'), json_extract(r.value, '$.optional'), json_extract(r.value, '$.ready_at'), json_extract(r.value, '$.rank'),
-    json_extract(r.value, '$.max_attempts'), json_extract(r.value, '$.stall_ms'), json_extract(r.value, '$.limit_ms'), json_extract(r.value, '$.input')
-from json_each(:rows) as r
+    input, ended_at)
+values (:id, :job_id, :stage, :position, :lane, :state, :parked, :optional, :ready_at, :rank, :max_attempts, :stall_ms,
+    :limit_ms, :input, :ended_at)
 
 -- name: cancel_waiting
 -- Answers first, since an update with RETURNING cannot be grouped: nobody else writes in between.
