@@ -60,6 +60,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("stats_ended", {"most": SOME}),
     ("stats_tasks", {"most": SOME, "within": 30_000}),
     ("event_after", {"seq": ENDED // 2, "wanted": SOME}),
+    ("event_number", {"wanted": SOME}),
     ("audit_jobs", {"after": _JOB, "wanted": SOME}),
     *(
         (f"orphans_{part}", {"after": _JOB, "wanted": SOME})
@@ -192,13 +193,16 @@ async def fill(scene: Scene) -> None:
     for table, columns in ROWS.items():
         names, values = ", ".join(columns), ", ".join(columns.values())
         await scene.sql(f"insert into {table} ({names}) select {values} from numbers")
+    if scene.is_postgres:
+        await scene.sql(f"insert into event (at, kind) select {T}, 'x' from numbers limit {OPEN}")
+        await scene.sql(f"update event_counter set seq = {ENDED + OPEN}")
     await scene.sql("analyze")
 
 
 def rows_touched(plan: dict[str, Any]) -> float:
     loops = plan.get("Actual Loops", 1)
     own = plan.get("Actual Rows", 0) if "Scan" in plan["Node Type"] else 0
-    own += plan.get("Rows Removed by Filter", 0) + plan.get("Rows Removed by Index Recheck", 0)
+    own += sum(plan.get(f"Rows Removed by {what}", 0) for what in ("Filter", "Index Recheck", "Join Filter"))
     return float(own * loops + sum(rows_touched(part) for part in plan.get("Plans", ())))
 
 
