@@ -153,6 +153,19 @@ async def test_a_version_whose_job_is_archived_goes_once_another_took_its_place(
 
 
 @played
+async def test_a_version_that_is_shown_or_kept_again_in_the_last_moment_stays(scene: Scene) -> None:
+    """The look was earlier, without a lock; what it found is looked at again under the lock of the subject."""
+    await scene.enact(FILM)
+    await a_film(scene, "old", publish=True)
+    await a_film(scene, "new", publish=True)
+    await scene.sql("update subject_version set keep = true where number = 1")
+    ids = [row["id"] for row in await scene.sql("select id from subject_version")]
+
+    assert await scene.store.run(lambda: retention._drop_versions(ids)) == NOTHING
+    assert await count(scene, "artifact") == 2
+
+
+@played
 async def test_bytes_that_another_row_names_are_not_free(scene: Scene) -> None:
     await scene.enact(FILM)
     await a_film(scene, "shared", "alone")

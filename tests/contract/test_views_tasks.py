@@ -121,10 +121,10 @@ async def test_a_worker_with_the_label_serves_the_narrower_lane(scene: Scene) ->
 @played
 async def test_the_place_in_the_queue_counts_who_is_ahead_in_the_same_lane(scene: Scene) -> None:
     await scene.enact(FILM, a_flow("cut", name="other"))
-    ids = [await scene.submit() for _ in range(3)]
     for _ in range(5):
         await scene.submit("other")
     await scene.submit(run_at=scene.now + HOUR)
+    ids = [await scene.submit() for _ in range(3)]
 
     places = [(await waits(scene, job_id)).ahead for job_id in ids]
     await scene.engine.edit(ids[2], priority=10)

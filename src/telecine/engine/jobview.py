@@ -106,7 +106,7 @@ def _job(row: Row, graph: Graph) -> JobView:
         **_plain(row),
         flow_version=graph.version,
         progress=job_progress(graph, rows, running, row["status"]),
-        plan={s.name: rows[n].total for n, s in enumerate(graph.stages) if s.fan_out and rows[n].total},
+        plan={graph.stages[n].name: r.total for n, r in rows.items() if graph.stages[n].fan_out and r.total},
         stages=tuple(
             _stage(graph.stages[item["number"]], item, rows[item["number"]], Tally(counts, running, seen))
             for item in stored
