@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from telecine import Bench, Done, Failed, Flow
+from telecine.errors import HandlerStopped
 
 PATIENCE = 60.0
 
@@ -128,6 +129,30 @@ async def wait_on_the_loop(bench: Bench) -> Done:
     while not may_go(bench):
         await asyncio.sleep(0.01)
     return Done(result=os.getpid())
+
+
+wait_apart = Flow("wait_apart")
+
+
+@wait_apart.stage(name="wait", run="thread", attempts=1)
+def wait_in_a_thread(bench: Bench) -> Done:
+    say(bench, "started")
+    wait_for_go(bench)
+    return Done(result=bench.stopping)
+
+
+wait_and_record = Flow("wait_and_record")
+
+
+@wait_and_record.stage(name="wait")
+def record_when_told(bench: Bench) -> None:
+    say(bench, "started")
+    wait_for_go(bench)
+    try:
+        bench.checkpoint("late", 1)
+    except HandlerStopped:
+        say(bench, "stopped")
+        raise
 
 
 mixed = Flow("mixed")

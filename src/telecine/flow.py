@@ -42,7 +42,10 @@ class Bench(Protocol):
     input: Json
     subject: tuple[str, str] | None
     brief: Brief
-    scratch: Path
+
+    @property
+    def scratch(self) -> Path:
+        """A folder of this attempt's own, removed when it has ended."""
 
     def progress(self, done: float, of: float = 1.0, note: str | None = None) -> None:
         """Say how far the work is; it travels with the next beat and feeds the stall watch."""

@@ -13,7 +13,7 @@ import pytest
 from telecine.engine import Engine
 from telecine.errors import BadFlow
 from telecine.worker import FlowSource, load_flows
-from tests.fault.crew import SHORT, ended, outcomes, result, rows, until
+from tests.fault.crew import BRISK, ended, outcomes, result, rows, until
 from tests.fault.program import open_engine, open_worker
 from tests.postgres import fresh_schema
 
@@ -30,7 +30,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 @asynccontextmanager
 async def working(url: str, folder: Path, **options: Any) -> AsyncIterator[Engine]:
     """An engine whose jobs are done by a worker in this very process."""
-    async with open_engine(url) as engine, open_worker(url, folder, {**SHORT, "slots": 4, **options}) as worker:
+    async with open_engine(url) as engine, open_worker(url, folder, {**BRISK, "slots": 4, **options}) as worker:
         running = asyncio.ensure_future(worker.run())
         try:
             yield engine

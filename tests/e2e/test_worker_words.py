@@ -14,7 +14,7 @@ from telecine.engine import Engine, Submission
 from telecine.errors import Unreachable
 from telecine.worker import Worker, WorkerOptions
 from telecine.world import World
-from tests.fault.crew import SHORT, ended, rows
+from tests.fault.crew import BRISK, ended, rows
 from tests.fault.program import open_engine
 from tests.flows_for_tests import fan, quick
 
@@ -53,7 +53,7 @@ def worker_on(engine: Engine, words: Any, folder: Path, **options: Any) -> Worke
     async def beat_words() -> AsyncIterator[Any]:
         yield words
 
-    given = {**SHORT, "slots": 20, **options}
+    given = {**BRISK, "slots": 20, **options}
     made = WorkerOptions(name="ann", scratch=folder / "scratch", **given)
     return Worker(words, LocalBell(), [quick, fan], made, World(), beat_words)
 
@@ -64,7 +64,7 @@ def test_lost_questions_and_answers_cost_time_and_nothing_else(sqlite_url: str, 
             await engine.register(quick)
             jobs = await engine.submit_many([Submission(flow="quick") for _ in range(300)])
             words = LossyWords(engine, random.Random(7))
-            worker = worker_on(engine, words, tmp_path, lease=20_000, beat=0.1)
+            worker = worker_on(engine, words, tmp_path, beat=0.1)
             running = asyncio.ensure_future(worker.run())
 
             assert set(await ended(engine, *(job.job_id for job in jobs))) == {"completed"}

@@ -6,6 +6,7 @@ import time
 
 from telecine.engine import Engine
 from tests.fault.crew import (
+    BRISK,
     SHORT,
     Crew,
     children_of,
@@ -27,7 +28,7 @@ def test_another_worker_finishes_what_a_killed_one_had_begun(url: str, workers: 
     async def play(engine: Engine) -> None:
         await engine.register(wait)
         job = await engine.submit("wait", {"folder": str(workers.folder)})
-        ann = workers.start("ann", hostname="elsewhere")
+        ann = workers.start("ann", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 
         ann.kill()
@@ -75,7 +76,7 @@ def test_on_the_same_machine_a_killed_worker_is_missed_within_a_sweep(url: str, 
         ann.wait()  # until somebody collects it, a killed process is still there
         await workers.started(2)
 
-        assert time.monotonic() - killed < SHORT["sweep"] + 2.0
+        assert time.monotonic() - killed < BRISK["sweep"] + 2.0
         workers.go()
         assert await ended(engine, job.job_id) == ["completed"]
 
@@ -106,7 +107,7 @@ def test_a_stopped_worker_that_wakes_too_late_changes_nothing(url: str, workers:
     async def play(engine: Engine) -> None:
         await engine.register(wait)
         job = await engine.submit("wait", {"folder": str(workers.folder)})
-        zombie = workers.start("zombie", hostname="elsewhere")
+        zombie = workers.start("zombie", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 
         os.kill(zombie.pid, signal.SIGSTOP)
@@ -130,7 +131,7 @@ def test_a_stopped_workers_child_is_dead_when_it_wakes(url: str, workers: Crew) 
     async def play(engine: Engine) -> None:
         await engine.register(wait)
         job = await engine.submit("wait", {"folder": str(workers.folder)})
-        zombie = workers.start("zombie", hostname="elsewhere")
+        zombie = workers.start("zombie", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 
         os.kill(zombie.pid, signal.SIGSTOP)

@@ -29,7 +29,7 @@ def test_a_handler_outlives_an_outage_that_is_shorter_than_its_lease(server: Pri
     async def play(engine: Engine) -> None:
         await engine.register(wait)
         job = await engine.submit("wait", {"folder": str(workers.folder)})
-        ann = workers.start("ann", lease=20_000)
+        ann = workers.start("ann")
         [handler] = await workers.started()
 
         server.kill()
@@ -52,11 +52,11 @@ def test_an_outage_longer_than_the_lease_ends_the_work_and_costs_no_try(
     async def play(engine: Engine) -> None:
         await engine.register(wait)
         job = await engine.submit("wait", {"folder": str(workers.folder)})
-        ann = workers.start("ann")
+        ann = workers.start("ann", **SHORT)
         [handler] = await workers.started()
 
         server.kill()
-        await until(lambda: not lives(handler), within=SHORT["lease"] / 1_000 + 1)
+        await until(lambda: not lives(handler), within=SHORT["lease"] / 1_000 + 2)
         server.start()
         await workers.started(2)
         workers.go()

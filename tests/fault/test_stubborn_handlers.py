@@ -1,8 +1,8 @@
 """Handlers that will not end are ended: by a cancel, by a limit, by their own silence. Nothing else suffers."""
 
 from telecine.engine import Engine
-from tests.fault.crew import Crew, ended, lives, on, outcomes, pid_in, result, rows, until
-from tests.flows_for_tests import mixed, polite, stubborn, stuck, wait_beside
+from tests.fault.crew import SHORT, Crew, ended, lives, on, outcomes, pid_in, result, rows, until
+from tests.flows_for_tests import mixed, polite, quick, stubborn, stuck, wait_and_record, wait_apart, wait_beside
 
 
 def test_a_cancel_ends_a_handler_that_ignores_it_and_all_its_children(url: str, workers: Crew) -> None:
@@ -52,6 +52,45 @@ def test_a_cancel_ends_an_inline_handler(url: str, workers: Crew) -> None:
     on(url, play)
 
 
+def test_a_thread_that_does_not_listen_keeps_its_slot_and_nothing_more(url: str, workers: Crew) -> None:
+    async def play(engine: Engine) -> None:
+        await engine.register(wait_apart)
+        await engine.register(quick)
+        job = await engine.submit("wait_apart", {"folder": str(workers.folder)})
+        ann = workers.start("ann", slots=2)
+        await workers.started()
+
+        await engine.cancel(job.job_id)
+        assert await ended(engine, job.job_id) == ["cancelled"]
+        other = await engine.submit("quick")
+
+        assert await ended(engine, other.job_id) == ["completed"]
+        ann.terminate()
+        assert await until(lambda: ann.poll() is not None)
+        assert ann.returncode == 0
+
+    on(url, play)
+
+
+def test_a_checkpoint_after_the_lease_is_gone_stops_the_handler(url: str, workers: Crew) -> None:
+    async def play(engine: Engine) -> None:
+        await engine.register(wait_and_record)
+        job = await engine.submit("wait_and_record", {"folder": str(workers.folder)})
+        workers.start("ann", beat=30.0, lease=60_000, news=30.0)  # it will not learn of it by a beat
+        await workers.started()
+        [task] = await rows(engine, "select id, token from task")
+
+        await engine.release([(task["id"], task["token"])])
+        workers.go()
+
+        await workers.started(word="stopped")
+        assert await ended(engine, job.job_id) == ["completed"]  # by the next attempt, whose lease is good
+        assert await outcomes(engine, job.job_id) == ["released", "done"]
+        assert [row["token"] for row in await rows(engine, "select token from artifact")] == [2]
+
+    on(url, play)
+
+
 def test_a_handler_without_progress_is_ended_as_stalled_and_one_without_end_as_timed_out(
     url: str, workers: Crew
 ) -> None:
@@ -76,7 +115,7 @@ def test_a_hog_on_the_loop_loses_its_own_lease_and_no_other(url: str, workers: C
     async def play(engine: Engine) -> None:
         await engine.register(mixed)
         job = await engine.submit("mixed", {"folder": str(workers.folder)})
-        workers.start("ann", slots=2, hostname="elsewhere")
+        workers.start("ann", slots=2, hostname="elsewhere", **SHORT)
         await workers.started(word="hogging")
         [neighbour] = workers.files("neighbour")
 

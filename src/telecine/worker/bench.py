@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Generator
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from telecine.facts import Brief, Json, Kept, Lease
+
+if TYPE_CHECKING:
+    from telecine.flow import Bench
 
 T = TypeVar("T")
 
@@ -51,7 +54,7 @@ class HandlerBench:
     )  # fmt: skip
 
     def __init__(self, lease: Lease, brief: Brief, voice: Voice) -> None:
-        self.job_id = lease.job_id
+        self.job_id: int = lease.job_id
         self.flow = lease.flow
         self.stage = lease.stage
         self.position = lease.position
@@ -99,3 +102,9 @@ class HandlerBench:
         if self._saved is None:
             self._saved = {kept.name: kept.value for kept in self.brief.kept.values() if kept.key is None}
         return self._saved
+
+
+if TYPE_CHECKING:
+
+    def _is_a_bench(bench: HandlerBench) -> Bench:
+        return bench

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import TimerHandle
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal
 
 from telecine.engine.holding import Totals
@@ -78,8 +79,9 @@ class Held:
 
     def take_lines(self) -> list[Line]:
         taken: list[Line] = []
-        while self.lines:
-            taken.append(self.lines.popleft())
+        with suppress(IndexError):  # the loop and the heart may both be taking
+            while True:
+                taken.append(self.lines.popleft())
         return taken
 
     def give_back_lines(self, lines: list[Line]) -> None:

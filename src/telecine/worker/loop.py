@@ -22,7 +22,7 @@ from importlib.metadata import version
 from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
 from telecine.engine.register import Registration
-from telecine.errors import StoreError, WorkerGone
+from telecine.errors import StoreError
 from telecine.facts import SECOND, Holding, Lease, Mode, Orders, Released
 from telecine.flow import Flow
 from telecine.worker.execution import Execution, Places, Tools, places_of
@@ -121,6 +121,8 @@ class Worker:
             enlisting.cancel()
             return False
         self._held.worker = enlisting.result()
+        self._mode = Mode.ACTIVE
+        self._free.set()
         return True
 
     def _registration(self) -> Registration:
@@ -164,7 +166,7 @@ class Worker:
         await self._heart.stop()
         try:
             await asyncio.wait_for(self._say_goodbye(), 5.0)
-        except (StoreError, WorkerGone, TimeoutError) as error:
+        except Exception as error:
             log.warning("left without a goodbye: %r", error)
 
     async def _say_goodbye(self) -> None:
@@ -181,19 +183,27 @@ class Worker:
                 self._free.clear()
                 await self._free.wait()
                 continue
-            self._asking = True
-            try:
-                got = await self._claim_once(wanted)
-            finally:
-                self._asking = False
-                self._free.set()
-            if got < wanted:
+            if await self._claim_some(wanted) < wanted:
                 await self._wait_for_work()
         await asyncio.Event().wait()  # the drain decides when the work is over
 
+    async def _claim_some(self, wanted: int) -> int:
+        self._asking = True
+        try:
+            return await self._claim_once(wanted)
+        except Exception:
+            # Whatever it is, what runs already must not suffer from it.
+            log.exception("the claim stumbled and will be tried again")
+            return 0
+        finally:
+            self._asking = False
+            self._free.set()
+
     def _wanted(self) -> int:
         """Free slots; none while as many outcomes wait for their answer, or while we are not to claim."""
-        if self._mode is not Mode.ACTIVE or self._outbox.unsettled >= self._options.slots:
+        if self._mode is not Mode.ACTIVE or self._held.worker is None:
+            return 0
+        if self._outbox.unsettled >= self._options.slots:
             return 0
         return max(0, self._options.slots - self._held.running)
 
@@ -284,6 +294,8 @@ class Worker:
                     self._heart.beat_now()  # it may have been ours: learn of it at once
             except StoreError as error:
                 log.warning("no sweep: %s", error)
+            except Exception:
+                log.exception("the sweep stumbled; the work goes on")
             await asyncio.sleep(self._options.sweep * (0.75 + 0.5 * self._world.dice.random()))
         await asyncio.Event().wait()
 
