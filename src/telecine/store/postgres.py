@@ -127,7 +127,7 @@ class Postgres:
             self.now
             if name == "now"
             else as_text(params.get(name, ()))
-            if name in statement.numbers
+            if name in statement.lists
             else params.get(name, ())
             for name in statement.params
         ]
@@ -183,8 +183,8 @@ def columns(step: Write) -> dict[str, Any]:
     return found
 
 
-def as_text(numbers: Iterable[int | None]) -> str:
-    return ",".join(["" if number is None else str(number) for number in numbers])
+def as_text(items: Iterable[int | str | None]) -> str:
+    return ",".join(["" if item is None else str(item) for item in items])
 
 
 def _ending(steps: Steps[T], rows: Rows) -> T:

@@ -12,8 +12,9 @@ Dialect = Literal["sqlite", "postgres"]
 
 _NAME = re.compile(r"^-- name: ([a-z_]+)$", re.MULTILINE)
 _PARAM = re.compile(r"(?<![:\w]):([a-z_]+)")
-# asyncpg looks at every element of an array as if it might be an array itself; whole numbers travel as one text.
-_NUMBERS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean)\[\]")
+# asyncpg looks at every element of an array as if it might be an array itself; so numbers, and words of our own
+# (states, kinds, lanes: `word[]`, never with a comma, never empty), travel as one text.
+_LISTS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean|word)\[\]")
 _COMMENT = re.compile(r"--[^\n]*")
 
 # The clock: the database's own, unless a test or a simulation sets `now`.
@@ -31,7 +32,7 @@ class Statement:
     text: str
     params: tuple[str, ...]
     parts: tuple[str, ...]
-    numbers: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
 
 
 def parse(text: str) -> dict[str, str]:
@@ -58,8 +59,8 @@ def prepare(name: str, body: str, dialect: Dialect) -> Statement:
     params = tuple(dict.fromkeys(_PARAM.findall(sql)))
     if dialect == "sqlite":
         return Statement(name, sql, params, tuple(part.strip() for part in sql.split(";")))
-    numbers = frozenset(match[0] for match in _NUMBERS.findall(sql))
-    sql = _NUMBERS.sub(r"string_to_array(:\1::text, ',', '')::\2[]", sql)
+    lists = frozenset(match[0] for match in _LISTS.findall(sql))
+    sql = _LISTS.sub(r"string_to_array(:\1::text, ',', '')::\2[]", sql).replace("::word[]", "::text[]")
     places = {param: f"${n}" for n, param in enumerate(params, 1)}
     sql = _PARAM.sub(lambda m: places[m.group(1)], sql)
-    return Statement(name, sql, params, (sql,), numbers)
+    return Statement(name, sql, params, (sql,), lists)

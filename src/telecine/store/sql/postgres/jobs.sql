@@ -5,8 +5,8 @@ with j as (
         waits, created_at)
     select x.id, x.flow_id, x.flow, x.owner, x.subject_kind, x.subject_id, 'pending', x.phase, x.priority, x.spec::jsonb,
         x.dedupe_key, x.run_at, x.waits, {now}
-    from unnest(:jobs_id::bigint[], :jobs_flow_id::bigint[], :jobs_flow::text[], :jobs_owner::text[],
-        :jobs_subject_kind::text[], :jobs_subject_id::text[], :jobs_phase::text[], :jobs_priority::smallint[],
+    from unnest(:jobs_id::bigint[], :jobs_flow_id::bigint[], :jobs_flow::word[], :jobs_owner::text[],
+        :jobs_subject_kind::text[], :jobs_subject_id::text[], :jobs_phase::word[], :jobs_priority::smallint[],
         :jobs_spec::text[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
         as x (id, flow_id, flow, owner, subject_kind, subject_id, phase, priority, spec, dedupe_key, run_at, waits)
 ), f as (
@@ -15,7 +15,7 @@ with j as (
 ), s as (
     insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
     select x.job_id, x.number, x.name, x.state, x.waits, x.total, x.total, case when x.state = 'skipped' then {now} end
-    from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_name::text[], :stages_state::text[],
+    from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_name::word[], :stages_state::word[],
         :stages_waits::smallint[], :stages_total::integer[])
         as x (job_id, number, name, state, waits, total)
 ), t as (
@@ -25,8 +25,8 @@ with j as (
         case when x.state = 'ready' then greatest(coalesce(x.run_at, 0), {now}) end,
         case when x.state = 'ready' then greatest(coalesce(x.run_at, 0), {now}) - x.boost end,
         x.max_attempts, x.stall_ms, x.limit_ms
-    from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_lane::text[],
-        :tasks_state::text[], :tasks_run_at::bigint[], :tasks_boost::bigint[], :tasks_max_attempts::integer[],
+    from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_lane::word[],
+        :tasks_state::word[], :tasks_run_at::bigint[], :tasks_boost::bigint[], :tasks_max_attempts::integer[],
         :tasks_stall_ms::bigint[], :tasks_limit_ms::bigint[])
         as x (id, job_id, stage, lane, state, run_at, boost, max_attempts, stall_ms, limit_ms)
 )
@@ -76,7 +76,7 @@ from task where job_id = :job_id group by stage
 -- name: stage_reset
 update stage set state = x.state, waits = x.waits, total = x.total, remaining = x.remaining, failed = 0, cancelled = 0,
     ended_at = case when x.state in ('new', 'ready') then null else stage.ended_at end
-from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_waits::smallint[],
+from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::word[], :stages_waits::smallint[],
     :stages_total::integer[], :stages_remaining::integer[]) as x (job_id, number, state, waits, total, remaining)
 where stage.job_id = x.job_id and stage.number = x.number
 

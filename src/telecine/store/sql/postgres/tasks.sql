@@ -83,10 +83,10 @@ from task t where t.id = any (:ids::bigint[]) order by t.id for no key update
 -- is then what is still as the decision saw it, and its ids come back. Tasks are locked first, then jobs, in id order.
 -- What the history and the event say of a task is taken from its row as it was: one statement sees one moment.
 with m as materialized (
-    select * from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::text[], :moves_ready_at::bigint[],
+    select * from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::word[], :moves_ready_at::bigint[],
         :moves_tries::integer[], :moves_losses::integer[], :moves_releases::integer[], :moves_result::text[],
-        :moves_error::text[], :moves_outcome::text[], :moves_digest::text[], :moves_generation::integer[],
-        :moves_kind::text[], :moves_data::text[])
+        :moves_error::text[], :moves_outcome::word[], :moves_digest::word[], :moves_generation::integer[],
+        :moves_kind::word[], :moves_data::text[])
         with ordinality as x (id, token, state, ready_at, tries, losses, releases, result, error, outcome, digest, generation,
             kind, data, n)
 ), held as materialized (
@@ -121,7 +121,7 @@ with m as materialized (
         remaining = stage.remaining - x.ended + x.added, failed = stage.failed + x.failed,
         cancelled = stage.cancelled + x.cancelled,
         ended_at = case when x.state in ('new', 'ready') then null else coalesce(:at, {now}) end
-    from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_waits::smallint[],
+    from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::word[], :stages_waits::smallint[],
         :stages_added::integer[], :stages_ended::integer[], :stages_failed::integer[], :stages_cancelled::integer[])
         as x (job_id, number, state, waits, added, ended, failed, cancelled)
     where stage.job_id = x.job_id and stage.number = x.number and (:at is not null or x.job_id = any (array(select job_id from go)))
@@ -130,7 +130,7 @@ with m as materialized (
         error = coalesce(x.error::jsonb, job.error),
         outcome = case when x.status in ('completed', 'failed', 'cancelled') then x.status end,
         ended_at = case when x.status in ('completed', 'failed', 'cancelled') then coalesce(:at, {now}) end
-    from unnest(:jobs_id::bigint[], :jobs_status::text[], :jobs_phase::text[], :jobs_failing::boolean[],
+    from unnest(:jobs_id::bigint[], :jobs_status::word[], :jobs_phase::word[], :jobs_failing::boolean[],
         :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[])
         as x (id, status, phase, failing, stopped, warnings, error)
     where job.id = x.id and (:at is not null or x.id = any (array(select job_id from go)))
@@ -140,7 +140,7 @@ with m as materialized (
         select go.kind, go.job_id, go.id as task_id, go.stage, go.token, go.worker, go.data, 0 as turn, go.n from go
         union all
         select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
-        from unnest(:events_kind::text[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
+        from unnest(:events_kind::word[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
             with ordinality as x (kind, job_id, stage, data, n)
         where :at is not null or x.job_id = any (array(select job_id from go))
     ) y order by y.turn, y.n
@@ -152,7 +152,7 @@ select id from go
 update task t
 set state = o.state, ready_at = o.ready_at, parked = o.parked, ended_at = o.ended_at,
     rank = o.rank + t.position * o.cost
-from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::text[], :stages_ready_at::bigint[],
+from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::word[], :stages_ready_at::bigint[],
     :stages_parked::boolean[], :stages_ended_at::bigint[], :stages_rank::bigint[], :stages_cost::bigint[])
     as o (job_id, number, state, ready_at, parked, ended_at, rank, cost)
 where t.job_id = o.job_id and t.stage = o.number and t.state = 'new'
@@ -163,7 +163,7 @@ insert into task (id, job_id, stage, position, lane, state, parked, optional, re
 select x.id, x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
     x.stall_ms, x.limit_ms, x.ended_at, x.input::jsonb
 from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
-    :tasks_lane::text[], :tasks_state::text[], :tasks_parked::boolean[], :tasks_optional::boolean[],
+    :tasks_lane::word[], :tasks_state::word[], :tasks_parked::boolean[], :tasks_optional::boolean[],
     :tasks_ready_at::bigint[], :tasks_rank::bigint[], :tasks_max_attempts::integer[], :tasks_stall_ms::bigint[],
     :tasks_limit_ms::bigint[], :tasks_ended_at::bigint[], :tasks_input::text[])
     as x (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
