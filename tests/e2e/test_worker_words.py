@@ -98,6 +98,21 @@ def test_a_worker_waits_for_a_database_that_is_not_there_yet_and_may_leave_befor
     asyncio.run(scene())
 
 
+def test_a_worker_that_was_stopped_before_it_began_claims_nothing(sqlite_url: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with open_engine(sqlite_url) as engine:
+            await engine.register(quick)
+            await engine.submit("quick")
+            worker = worker_on(engine, engine, tmp_path)
+
+            worker.stop()
+            await asyncio.wait_for(worker.run(), 5)
+
+            assert await rows(engine, "select state from task") == [{"state": "ready"}]
+
+    asyncio.run(scene())
+
+
 def test_a_child_loads_nothing_that_only_the_worker_needs() -> None:
     heavy = {"asyncio", "asyncpg", "logging", "obstore", "pydantic", "rich", "sqlite3", "subprocess", "typer"}
     program = "import sys, telecine.worker.inside; print(*sys.modules)"

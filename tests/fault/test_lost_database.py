@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from telecine.engine import Engine
-from tests.fault.crew import SHORT, Crew, crew, ended, lives, on, outcomes, rows, until
+from tests.fault.crew import SHORT, Crew, crew, ended, enlisted, lives, on, outcomes, rows, until
 from tests.flows_for_tests import fan, wait
 from tests.postgres import PrivatePostgres
 
@@ -76,9 +76,10 @@ def test_work_goes_on_after_a_restart_in_the_middle_of_many_small_tasks(
 
     async def play(engine: Engine) -> None:
         await engine.register(fan)
-        job = await engine.submit("fan", {"pieces": 2_000})
         workers.start("ann", slots=20)
         workers.start("bob", slots=20)
+        await enlisted(engine, "ann", "bob")
+        job = await engine.submit("fan", {"pieces": 2_000})
         await until(lambda: some_done(engine))
 
         server.kill()

@@ -16,15 +16,15 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import version
 
 from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
 from telecine.engine.register import Registration
 from telecine.errors import StoreError
-from telecine.facts import SECOND, Holding, Lease, Mode, Orders, Released
+from telecine.facts import SECOND, Mode, Orders, Released
 from telecine.flow import Flow
+from telecine.worker.claims import Claims
 from telecine.worker.execution import Execution, Places, Tools, places_of
 from telecine.worker.heart import Heart
 from telecine.worker.held import Attempt, Held
@@ -54,7 +54,6 @@ class Worker:
         open_beat_words: OpenWords,
     ) -> None:
         self._words = words
-        self._bell = bell
         self._options = options
         self._world = world
         self._places: Places = {}
@@ -66,13 +65,11 @@ class Worker:
         self.lanes = lanes_of(known, options.labels)
         self._held = Held()
         self._heart = Heart(self._held, options, world, open_beat_words)
-        self._outbox = Outbox(words, self._held, world, self._slot_freed)
-        self._free = asyncio.Event()
-        self._asking = False
+        self._claims = Claims(words, bell, self.lanes, options, world)
+        self._outbox = Outbox(words, self._held, world, self._claims.freed.set)
         self._stops = 0
         self._late = float("inf")  # when a drain stops waiting
         self._stopped = asyncio.Event()
-        self._mode = Mode.ACTIVE
         self._loop: asyncio.AbstractEventLoop | None = None
         self._execution: Execution | None = None
 
@@ -86,7 +83,9 @@ class Worker:
         artifacts = None if self._options.artifacts is None else Artifacts(self._options.artifacts)
         recorder = Recorder(self._words, self._world, artifacts)
         tools = Tools(self._words, self._held, self._outbox, recorder, scratch, self._options, self._world)
-        self._execution = Execution(self._places, tools, self._slot_freed)
+        self._execution = Execution(self._places, tools, self._claims.freed.set)
+        if self._stops:
+            self._stop_now()
         try:
             if await self._enlist():
                 await self._work()
@@ -121,8 +120,8 @@ class Worker:
             enlisting.cancel()
             return False
         self._held.worker = enlisting.result()
-        self._mode = Mode.ACTIVE
-        self._free.set()
+        self._claims.mode = Mode.ACTIVE
+        self._claims.freed.set()
         return True
 
     def _registration(self) -> Registration:
@@ -143,7 +142,9 @@ class Worker:
 
     async def _work(self) -> None:
         self._heart.start(obey=self._obey, gone=self._given_up, lost_contact=self._lost_contact)
-        duties = [self._claim_on(), self._outbox.run(), self._sweep_on(), self._drained()]
+        assert self._execution is not None
+        claiming = self._claims.run(self._held, self._outbox, self._execution.start)
+        duties = [claiming, self._outbox.run(), self._sweep_on(), self._drained()]
         tasks = [asyncio.ensure_future(duty) for duty in duties]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -157,9 +158,9 @@ class Worker:
             self._end(attempt, Released("shutdown"), hard=True)
         patience = self._world.mono() + LAST_SECONDS
         while self._held.running and self._world.mono() < patience:
-            self._free.clear()
+            self._claims.freed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._free.wait(), LAST_SECONDS / 10)
+                await asyncio.wait_for(self._claims.freed.wait(), LAST_SECONDS / 10)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -174,90 +175,13 @@ class Worker:
             await self._words.beat(self._held.worker, [], self._held.totals())
             await self._words.retire(self._held.worker)
 
-    # -- claim ---------------------------------------------------------------------------------------
-
-    async def _claim_on(self) -> None:
-        while not self._stops:
-            wanted = self._wanted()
-            if wanted == 0:
-                self._free.clear()
-                await self._free.wait()
-                continue
-            if await self._claim_some(wanted) < wanted:
-                await self._wait_for_work()
-        await asyncio.Event().wait()  # the drain decides when the work is over
-
-    async def _claim_some(self, wanted: int) -> int:
-        self._asking = True
-        try:
-            return await self._claim_once(wanted)
-        except Exception:
-            # Whatever it is, what runs already must not suffer from it.
-            log.exception("the claim stumbled and will be tried again")
-            return 0
-        finally:
-            self._asking = False
-            self._free.set()
-
-    def _wanted(self) -> int:
-        """Free slots; none while as many outcomes wait for their answer, or while we are not to claim."""
-        if self._mode is not Mode.ACTIVE or self._held.worker is None:
-            return 0
-        if self._outbox.unsettled >= self._options.slots:
-            return 0
-        return max(0, self._options.slots - self._held.running)
-
-    async def _claim_once(self, wanted: int) -> int:
-        assert self._execution is not None
-        worker, request = self._held.worker, self._world.new_id()
-        assert worker is not None
-        asked = self._world.mono()
-        ask = partial(self._words.claim, worker, request, self.lanes, wanted)
-        try:
-            leases = await insist(ask, self._world, lambda: self._stops)
-        except StoreError:
-            return 0  # we are leaving; whatever was granted is given back when we retire
-        until = asked + self._options.lease_seconds
-        if leases and self._world.mono() > until - self._options.lease_seconds / 2:
-            leases, until = await self._confirm(leases)
-        if worker != self._held.worker or self._stops > 1:
-            return wanted  # meanwhile given up, or told to end: what was granted runs out or is given back
-        for lease in leases:
-            self._execution.start(Attempt(lease, until))
-        return len(leases)
-
-    async def _confirm(self, leases: list[Lease]) -> tuple[list[Lease], float]:
-        """The answer took so long that the leases may be old: renew them before any work begins."""
-        worker, asked = leases[0].worker, self._world.mono()
-        named = [Holding(task_id=lease.task_id, token=lease.token) for lease in leases]
-        orders = await insist(partial(self._words.beat, worker, named, self._held.totals()), self._world)
-        renewed = set(orders.renewed)
-        held = [lease for lease in leases if (lease.task_id, lease.token) in renewed]
-        return held, asked + self._options.lease_seconds
-
-    async def _wait_for_work(self) -> None:
-        """Until a ring or, jittered, a second; where rings are vague, until a look shows something."""
-        while not self._stops and self._wanted():
-            await self._bell.wait(self._options.poll * (0.75 + 0.5 * self._world.dice.random()))
-            if not self._bell.vague or await self._sees_work():
-                return
-
-    async def _sees_work(self) -> bool:
-        try:
-            return await self._words.glance(self.lanes)
-        except StoreError:
-            return True
-
-    def _slot_freed(self) -> None:
-        self._free.set()
-
     # -- orders --------------------------------------------------------------------------------------
 
     def _obey(self, orders: Orders) -> None:
-        if orders.mode is not self._mode:
+        if orders.mode is not self._claims.mode:
             log.info("mode is %s now", orders.mode)
-            self._mode = orders.mode
-            self._free.set()
+            self._claims.mode = orders.mode
+            self._claims.freed.set()
         for key in orders.lost:
             if (attempt := self._held.attempts.get(key)) is not None:
                 self._end(attempt, None, hard=True)
@@ -302,7 +226,8 @@ class Worker:
     def _stop_now(self) -> None:
         self._late = self._world.mono() + (self._options.grace if self._stops == 1 else 0.0)
         self._stopped.set()
-        self._free.set()
+        self._claims.over = True
+        self._claims.freed.set()
 
     async def _drained(self) -> None:
         """Wait for the stop, say so, let handlers finish; end them after the grace, or at the second stop."""
@@ -310,15 +235,15 @@ class Worker:
         log.info("draining: %s running", self._held.running)
         saying = asyncio.ensure_future(self._say_draining())
         leave_by = float("inf")
-        while (self._held.attempts or self._asking) and self._world.mono() < leave_by:
-            self._free.clear()
+        while (self._held.attempts or self._claims.asking) and self._world.mono() < leave_by:
+            self._claims.freed.clear()
             if self._world.mono() >= self._late:
                 self._late = float("inf")
                 leave_by = self._world.mono() + self._options.term + LAST_SECONDS
                 for attempt in self._held.snapshot():
                     self._end(attempt, Released("drained"), hard=self._stops > 1)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._free.wait(), min(0.5, max(0.01, self._late - self._world.mono())))
+                await asyncio.wait_for(self._claims.freed.wait(), min(0.5, max(0.01, self._late - self._world.mono())))
         saying.cancel()
 
     async def _say_draining(self) -> None:
