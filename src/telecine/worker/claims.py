@@ -1,0 +1,103 @@
+"""Ask for work: while there are free slots, all of them at once; else wait for a ring, or look by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from telecine.dispatch import Bell
+from telecine.errors import StoreError
+from telecine.facts import Holding, Lease, Mode
+from telecine.worker.held import Attempt, Held
+from telecine.worker.outbox import Outbox, insist
+from telecine.worker.words import Words, WorkerOptions
+from telecine.world import World
+
+log = logging.getLogger(__name__)
+
+
+class Claims:
+    """The claiming half of the loop. `freed` is set when a slot, or the right to claim, may have come free."""
+
+    def __init__(
+        self, words: Words, bell: Bell, lanes: Mapping[str, str], options: WorkerOptions, world: World
+    ) -> None:
+        self._words = words
+        self._bell = bell
+        self._lanes = lanes
+        self._options = options
+        self._world = world
+        self.freed = asyncio.Event()
+        self.mode = Mode.ACTIVE
+        self.over = False  # nothing more is claimed
+        self.asking = False  # a claim is in flight
+
+    async def run(self, held: Held, outbox: Outbox, start: Callable[[Attempt], None]) -> None:
+        """Claim until `over`, then only wait: the drain decides when the work has ended."""
+        while not self.over:
+            wanted = self._wanted(held, outbox)
+            if wanted == 0:
+                self.freed.clear()
+                await self.freed.wait()
+            elif await self._claim_some(wanted, held, start) < wanted:
+                await self._wait_for_work(held, outbox)
+        await asyncio.Event().wait()
+
+    def _wanted(self, held: Held, outbox: Outbox) -> int:
+        """Free slots; none while as many outcomes wait for their answer, or while we are not to claim."""
+        if self.mode is not Mode.ACTIVE or held.worker is None or outbox.unsettled >= self._options.slots:
+            return 0
+        return max(0, self._options.slots - held.running)
+
+    async def _claim_some(self, wanted: int, held: Held, start: Callable[[Attempt], None]) -> int:
+        self.asking = True
+        try:
+            return await self._claim_once(wanted, held, start)
+        except Exception:
+            # Whatever it is, what runs already must not suffer from it.
+            log.exception("the claim stumbled and will be tried again")
+            return 0
+        finally:
+            self.asking = False
+            self.freed.set()
+
+    async def _claim_once(self, wanted: int, held: Held, start: Callable[[Attempt], None]) -> int:
+        worker, request, asked = held.worker, self._world.new_id(), self._world.mono()
+        assert worker is not None
+        ask = partial(self._words.claim, worker, request, self._lanes, wanted)
+        try:
+            leases = await insist(ask, self._world, lambda: self.over)
+        except StoreError:
+            return 0  # we are leaving; whatever was granted is given back when we retire
+        until = asked + self._options.lease_seconds
+        if leases and self._world.mono() > until - self._options.lease_seconds / 2:
+            leases, until = await self._confirm(leases, held)
+        if worker != held.worker:
+            return wanted  # meanwhile given up: what was granted to the old worker is not ours
+        for lease in leases:
+            start(Attempt(lease, until))
+        return len(leases)
+
+    async def _confirm(self, leases: list[Lease], held: Held) -> tuple[list[Lease], float]:
+        """The answer took so long that the leases may be old: renew them before any work begins."""
+        worker, asked = leases[0].worker, self._world.mono()
+        named = [Holding(task_id=lease.task_id, token=lease.token) for lease in leases]
+        orders = await insist(partial(self._words.beat, worker, named, held.totals()), self._world)
+        renewed = set(orders.renewed)
+        still = [lease for lease in leases if (lease.task_id, lease.token) in renewed]
+        return still, asked + self._options.lease_seconds
+
+    async def _wait_for_work(self, held: Held, outbox: Outbox) -> None:
+        """Until a ring or, jittered, a second; where rings are vague, until a look shows something."""
+        while not self.over and self._wanted(held, outbox):
+            await self._bell.wait(self._options.poll * (0.75 + 0.5 * self._world.dice.random()))
+            if not self._bell.vague or await self._sees_work():
+                return
+
+    async def _sees_work(self) -> bool:
+        try:
+            return await self._words.glance(self._lanes)
+        except StoreError:
+            return True
