@@ -7,7 +7,7 @@ ours leaves session state behind, so a transaction pooler between us and the ser
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -24,6 +24,8 @@ SETTINGS = {
     "enable_mergejoin": "off",
     "jit": "off",
 }
+# What writes is planned once: with the arrays in sight the planner would do it anew at every call, for milliseconds.
+WRITING = {**SETTINGS, "plan_cache_mode": "force_generic_plan"}
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0
 
@@ -33,8 +35,9 @@ Connection = asyncpg.Connection
 class Connections:
     """At most `size` connections; a borrower who finds none waits."""
 
-    def __init__(self, url: str, size: int) -> None:
+    def __init__(self, url: str, size: int, settings: Mapping[str, str] = SETTINGS) -> None:
         self._url = url
+        self._settings = dict(settings)
         self._idle: list[Connection] = []
         self._free = asyncio.Semaphore(size)
         self._pooled = False
@@ -60,7 +63,7 @@ class Connections:
             self._url,
             timeout=CONNECT_SECONDS,
             command_timeout=COMMAND_SECONDS,
-            server_settings=SETTINGS if session else None,
+            server_settings=self._settings if session else None,
             statement_cache_size=256 if session else 0,
         )
 

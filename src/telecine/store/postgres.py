@@ -16,7 +16,7 @@ import asyncpg
 from telecine.errors import StoreError, TelecineError, Unreachable
 from telecine.retry import Dice
 from telecine.store import Ask, Reserve, Rows, Step, Steps, T, Write
-from telecine.store.connections import SETTINGS, Connection, Connections
+from telecine.store.connections import SETTINGS, WRITING, Connection, Connections
 from telecine.store.statements import NOW, Statement, load
 
 TURNS = 5
@@ -51,7 +51,8 @@ class Postgres:
     def __init__(self, url: str, *, dice: Dice, size: int = 4) -> None:
         self.now: int | None = None
         self.url = url
-        self.connections = Connections(url, size)
+        self.connections = Connections(url, size, WRITING)
+        self._readers = Connections(url, max(1, size // 2))
         self._dice = dice
         self._statements = load("postgres")
         self._ids: dict[str, list[int]] = {"job": [], "task": []}
@@ -74,7 +75,7 @@ class Postgres:
 
     async def read(self, make: Callable[[], Steps[T]]) -> T:
         try:
-            async with self.connections.borrow() as connection:
+            async with self._readers.borrow() as connection:
                 return await self.drive(connection, make())
         except LOST as error:
             raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
@@ -151,6 +152,7 @@ class Postgres:
 
     async def close(self) -> None:
         await self.connections.close()
+        await self._readers.close()
 
     async def schema_version(self) -> int | None:
         async with self.connections.borrow() as connection:

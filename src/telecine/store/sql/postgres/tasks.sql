@@ -82,7 +82,9 @@ from task t where t.id = any (:ids::bigint[]) order by t.id for no key update
 -- `go` is all of `m`. Without `at` it is called on the facts of the claim instead, for jobs of one task: `go`
 -- is then what is still as the decision saw it, and its ids come back. Tasks are locked first, then jobs, in id order.
 -- What the history and the event say of a task is taken from its row as it was: one statement sees one moment.
-with m as materialized (
+with clock as materialized (
+    select coalesce(:at::bigint, {now}) as at, :at::bigint is null as lone
+), m as materialized (
     select * from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::word[], :moves_ready_at::bigint[],
         :moves_tries::integer[], :moves_losses::integer[], :moves_releases::integer[], :moves_result::text[],
         :moves_error::text[], :moves_outcome::word[], :moves_digest::word[], :moves_generation::integer[],
@@ -97,12 +99,12 @@ with m as materialized (
         select job_id, stage, state, token, tries, worker, claimed_at, lease_until from task
         where id = m.id limit 1 for no key update
     ) t
-    where t.token = m.token and t.state = 'running' and (:at::bigint is not null or t.lease_until > {now})
+    where t.token = m.token and t.state = 'running' and (not (select lone from clock) or t.lease_until > {now})
 ), halted as materialized (
     select id, cancel_asked or failing as yes from job
-    where :at is null and id = any (array(select job_id from held)) order by id for no key update
+    where (select lone from clock) and id = any (array(select job_id from held)) order by id for no key update
 ), go as materialized (
-    select *, coalesce(:at::bigint, {now}) as at from held where job_id <> all (array(select id from halted where yes))
+    select *, (select at from clock) as at from held where job_id <> all (array(select id from halted where yes))
 ), t as (
     update task set state = go.state, parked = coalesce(go.ready_at > go.at, false),
         ready_at = coalesce(go.ready_at, task.ready_at), tries = go.tries, losses = go.losses, releases = go.releases,
@@ -120,29 +122,30 @@ with m as materialized (
     update stage set state = x.state, waits = x.waits, total = stage.total + x.added,
         remaining = stage.remaining - x.ended + x.added, failed = stage.failed + x.failed,
         cancelled = stage.cancelled + x.cancelled,
-        ended_at = case when x.state in ('new', 'ready') then null else coalesce(:at, {now}) end
+        ended_at = case when x.state in ('new', 'ready') then null else (select at from clock) end
     from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::word[], :stages_waits::smallint[],
         :stages_added::integer[], :stages_ended::integer[], :stages_failed::integer[], :stages_cancelled::integer[])
         as x (job_id, number, state, waits, added, ended, failed, cancelled)
-    where stage.job_id = x.job_id and stage.number = x.number and (:at is not null or x.job_id = any (array(select job_id from go)))
+    where stage.job_id = x.job_id and stage.number = x.number
+      and (not (select lone from clock) or x.job_id = any (array(select job_id from go)))
 ), j as (
     update job set status = x.status, phase = x.phase, failing = x.failing, stopped = x.stopped, warnings = x.warnings,
         error = coalesce(x.error::jsonb, job.error),
         outcome = case when x.status in ('completed', 'failed', 'cancelled') then x.status end,
-        ended_at = case when x.status in ('completed', 'failed', 'cancelled') then coalesce(:at, {now}) end
+        ended_at = case when x.status in ('completed', 'failed', 'cancelled') then (select at from clock) end
     from unnest(:jobs_id::bigint[], :jobs_status::word[], :jobs_phase::word[], :jobs_failing::boolean[],
         :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[])
         as x (id, status, phase, failing, stopped, warnings, error)
-    where job.id = x.id and (:at is not null or x.id = any (array(select job_id from go)))
+    where job.id = x.id and (not (select lone from clock) or x.id = any (array(select job_id from go)))
 ), e as (
     insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-    select coalesce(:at, {now}), y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.data::jsonb from (
+    select (select at from clock), y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.data::jsonb from (
         select go.kind, go.job_id, go.id as task_id, go.stage, go.token, go.worker, go.data, 0 as turn, go.n from go
         union all
         select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
         from unnest(:events_kind::word[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
             with ordinality as x (kind, job_id, stage, data, n)
-        where :at is not null or x.job_id = any (array(select job_id from go))
+        where not (select lone from clock) or x.job_id = any (array(select job_id from go))
     ) y order by y.turn, y.n
 )
 select id from go
