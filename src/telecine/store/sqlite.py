@@ -191,7 +191,7 @@ class Sqlite:
             for make, future in batch:
                 answers.append((future, *self._in_savepoint(make)))
             connection.execute("commit")
-        except sqlite3.Error as error:
+        except Exception as error:
             if connection.in_transaction:
                 connection.execute("rollback")
             broken = StoreError(f"{self.path}: {error}")
@@ -206,11 +206,11 @@ class Sqlite:
         connection.execute("savepoint request")
         try:
             value = self._driver.drive(make())
-        except sqlite3.OperationalError:
-            raise
         except Exception as error:
+            if not connection.in_transaction:
+                raise  # SQLite gave up the whole transaction (disk full, I/O error): the neighbours are gone, too
             connection.execute("rollback to request")
             connection.execute("release request")
-            return None, error
+            return None, StoreError(f"{self.path}: {error}") if isinstance(error, sqlite3.Error) else error
         connection.execute("release request")
         return value, None
