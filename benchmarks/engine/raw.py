@@ -1,7 +1,7 @@
 """The limit: what PostgreSQL and asyncpg can do when nobody keeps a contract.
 
-A table with a partial ready index and a primary key, one claim statement, one completion
-statement, nothing else: no fence, no attempts, no events, no fairness. On uvloop,
+A table with a primary key, a partial ready index and a lease index (without it nobody could find what a dead
+worker held), one claim statement, one completion statement, nothing else: no fence, no attempts, no events, no fairness. On uvloop,
 because others are, and with the server's default durability. It has the shape of a peer, so it
 is measured like one.
 """
@@ -35,6 +35,7 @@ create table job (
     payload jsonb not null
 );
 create index job_ready on job (id) where state = 'ready';
+create index job_lease on job (lease_until) where state = 'running';
 """
 ENQUEUE = "insert into job (payload) select * from unnest($1::jsonb[])"
 CLAIM = """
