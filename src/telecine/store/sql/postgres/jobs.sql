@@ -51,14 +51,19 @@ update job set cancel_asked = true, error = :error::text::jsonb where id = :id
 update job set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
 
 -- name: task_rerank
--- The rank keeps its ready time and moves only by what was edited.
-update task set rank = rank + :shift::bigint where job_id = :job_id and state = 'ready'
+-- The rank keeps its ready time and moves only by what was edited. What is being claimed right now is left alone: the
+-- claim waits for this job, and we must not wait for the claim.
+update task set rank = rank + :shift::bigint where id = any (array(
+    select id from task where job_id = :job_id and state = 'ready' order by id for no key update skip locked
+))
 
 -- name: task_reschedule
 -- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced.
 update task set rank = rank - ready_at + greatest(:run_at::bigint, {now}), ready_at = greatest(:run_at::bigint, {now}),
     parked = :run_at::bigint > {now}
-where job_id = :job_id and state = 'ready' and token = 0
+where id = any (array(
+    select id from task where job_id = :job_id and state = 'ready' and token = 0 order by id for no key update skip locked
+))
 
 -- name: job_reopen
 update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,

@@ -1,16 +1,19 @@
 -- name: claim
 -- Walks each served lane in rank order, takes the best, and grants them unless their job is winding down.
--- The worker's row is locked in share mode, so a drain that was acknowledged is obeyed. Tasks are locked first,
--- then jobs, each in id order. A repeat of the request returns what the first one was granted.
+-- The worker's row is locked, so a drain that was acknowledged is obeyed. Tasks are locked first, then jobs, each
+-- in id order. A repeat of the request returns what the first one was granted. If it comes while the first is still
+-- under way, it waits for it at the worker's row, sees there that its request was granted, and returns nothing: asked
+-- once more, it finds the leases.
 -- `held` returns the newest version of each job (a locking read does), so a cancel that commits while
 -- this statement waits is seen. Sets are handed on as arrays: joins between them would be planned as nested loops.
 with me as materialized (
-    select id from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null for share
+    select request from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null
+    for no key update
 ), again as materialized (
     select t.id from task t where t.worker = :worker and t.state = 'running' and t.request = :request
 ), served as materialized (
     select l.lane from unnest(:lanes::text[], :flows::text[]) as l (lane, flow)
-    where exists (select 1 from me) and not exists (select 1 from again)
+    where exists (select 1 from me where request is distinct from :request) and not exists (select 1 from again)
       and not exists (select 1 from flow f where f.name = l.flow and f.paused)
 ), candidate as materialized (
     select c.id, c.job_id, c.rank from served cross join lateral (
@@ -36,6 +39,8 @@ with me as materialized (
 ), begun as (
     update job j set status = j.phase, started_at = coalesce(j.started_at, {now})
     where j.id = any (array(select id from held where status = 'pending' and not halted))
+), noted as (
+    update worker set request = :request where id = :worker and exists (select 1 from granted)
 ), said as (
     insert into event (at, kind, job_id, task_id, stage, token, worker)
     select {now}, 'task.started', job_id, id, stage, token, :worker from granted
@@ -72,10 +77,12 @@ with due as materialized (
 update task t set parked = false from due where t.id = due.id returning t.id, t.lane
 
 -- name: task_hold
--- Locks the tasks in id order and returns them as they are now. Their jobs are locked next, by `job_hold`.
+-- Locks the running tasks among these in id order and returns them as they are now; their jobs are locked next, by
+-- `job_hold`. A task that does not run is left alone: a late word shall not stand in the way of whoever holds its job.
+-- (The state is compared as an expression, lest the planner look for all running tasks instead of for these.)
 select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
     t.stops_at, t.worker, t.optional, {now} as now
-from task t where t.id = any (:ids::bigint[]) order by t.id for no key update
+from task t where t.id = any (:ids::bigint[]) and t.state || '' = 'running' order by t.id for no key update
 
 -- name: settle
 -- Everything that one batch of words changes, in one statement. Usually called with the rows locked and read; then

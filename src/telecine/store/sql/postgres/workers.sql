@@ -72,4 +72,4 @@ select at, {now} as now from pulse
 -- name: grace
 -- After an outage every lease gets a fresh term: nobody is to blame for what the database missed.
 update task set lease_until = {now} + :ttl::bigint, stops_at = stops_at + least(:silent::bigint, {now} - claimed_at)
-where state = 'running' returning id
+where id = any (array(select id from task where state = 'running' order by id for no key update)) returning id

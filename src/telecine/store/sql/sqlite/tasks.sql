@@ -14,7 +14,10 @@ where id in (
         ) c
     )) as j
     join task t on t.id = j.value
-    where exists (select 1 from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null)
+    where exists (
+            select 1 from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null
+              and request is not :request
+        )
       and not exists (select 1 from task where worker = :worker and state = 'running' and request = :request)
       and not exists (select 1 from flow where name = json_extract(:flows, '$[' || l.key || ']') and paused)
     order by t.rank, t.id limit :wanted
@@ -22,6 +25,7 @@ where id in (
 insert into event (at, kind, job_id, task_id, stage, token, worker)
 select {now}, 'task.started', job_id, id, stage, token, :worker
 from task where changes() > 0 and worker = :worker and state = 'running' and request = :request;
+update worker set request = :request where id = :worker and changes() > 0;
 update job set status = phase, started_at = coalesce(started_at, {now})
 where status = 'pending'
   and id in (select job_id from task where worker = :worker and state = 'running' and request = :request);
@@ -47,7 +51,7 @@ returning id, lane
 -- name: task_hold
 select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
     t.stops_at, t.worker, t.optional, {now} as now
-from json_each(:ids) as i join task t on t.id = i.value
+from json_each(:ids) as i join task t on t.id = i.value where t.state = 'running'
 
 -- name: settle_moves
 -- History and event first: they take the task as it was. Nobody can have moved it since it was read.

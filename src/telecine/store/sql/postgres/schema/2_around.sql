@@ -20,6 +20,8 @@ create table worker (
     pid_space text,
     pid integer,
     pid_started bigint,
+    -- The last claim that was granted something, so that its repeat is not granted more.
+    request text,
     registered_at bigint not null,
     beat_at bigint not null,
     revoked_at bigint,

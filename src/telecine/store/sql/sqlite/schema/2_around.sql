@@ -20,6 +20,8 @@ create table worker (
     pid_space text,
     pid integer,
     pid_started integer,
+    -- The last claim that was granted something, so that its repeat is not granted more.
+    request text,
     registered_at integer not null,
     beat_at integer not null,
     revoked_at integer,
