@@ -12,7 +12,6 @@ from telecine.facts import Mode
 from tests.bed import Bed, pairs
 from tests.make import a_flow
 
-
 # SQLite has one writer at a time: no claim ever waits in the middle.
 pytestmark = pytest.mark.parametrize("bed", ["postgres"], indirect=True)
 
