@@ -1,0 +1,249 @@
+"""Anything in any order: the engine on a real database beside a model in memory, compared after every step."""
+
+import asyncio
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from telecine.errors import LeaseLost, TelecineError
+from telecine.facts import SECOND, SWEEP, Done, Fact, Failed, Holding, Kept, Mode, Released, Word
+from telecine.store import Store
+from telecine.store.open import bring_up_to_date, open_store
+from tests.bed import Bed
+from tests.make import a_flow, a_policy, a_stage
+from tests.model import FLOWS, Lease, Model, Place
+
+EXAMPLES = int(os.environ.get("TELECINE_TEST_EXAMPLES", "40"))
+STEPS = 40
+OPERA = a_flow(a_stage("sing", policy=a_policy(stall=30 * SECOND, max_attempts=2)), name="opera")
+FILM = a_flow(
+    a_stage("plan"),
+    a_stage("cut", "plan", fan_out=True),
+    a_stage("note", "plan", optional=True),
+    a_stage("join", "cut note"),
+)
+FLOWS.update(opera=OPERA.graph, film=FILM.graph)
+flows = st.sampled_from(["opera", "film"])
+places = st.integers(0, 99)
+progresses = st.sampled_from([None, 0.25, 0.5, 0.75])
+facts = st.sampled_from([Done(), Done(), Done(result=1), Failed("no"), Failed("never", permanent=True), Released()])
+
+
+class EngineBesideModel(RuleBasedStateMachine):
+    runner: ClassVar[asyncio.Runner]
+    store: ClassVar[Store]
+    url: ClassVar[str]
+
+    def do(self, coroutine: Any) -> Any:
+        return self.runner.run(coroutine)
+
+    @initialize()
+    def begin(self) -> None:
+        self.bed = Bed(self.url, self.store)
+        self.model = Model()
+        self.leases: list[tuple[Lease, int]] = []
+        self.ids: dict[Place, int] = {}
+        self.request = 0
+        self.do(self.bed.clean())
+        self.do(self.bed.enact(OPERA, FILM))
+        self.workers = [self.bed.worker, self.do(self.bed.enlist("bob"))]
+        self.model.modes = dict.fromkeys(self.workers, Mode.ACTIVE)
+
+    # -- people ---------------------------------------------------------------------------------
+
+    @rule(
+        flow=st.sampled_from(["opera", "film"]), priority=st.sampled_from([5, 5, 8]), later=st.sampled_from([0, 0, 15])
+    )
+    def submit(self, flow: str, priority: int, later: int) -> None:
+        run_at = self.bed.now + later * SECOND if later else None
+        job_id = self.do(self.bed.submit(flow, priority=priority, run_at=run_at))
+        self.model.submit(job_id, flow, priority, run_at)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(
+        which=places,
+        what=st.sampled_from(["cancel", "retry", "retry", "edit"]),
+        priority=st.integers(0, 10),
+    )
+    def ask_for(self, which: int, what: str, priority: int) -> None:
+        job_id = sorted(self.model.jobs)[-1 - which % min(3, len(self.model.jobs))]
+        match what:
+            case "cancel":
+                assert self.said(self.bed.engine.cancel(job_id)) == self.model.cancel(job_id)
+            case "retry":
+                assert self.said(self.bed.engine.retry(job_id)) == self.model.retry(job_id)
+            case _:
+                edited = self.said(self.bed.engine.edit(job_id, priority=priority))
+                assert edited == self.model.edit(job_id, priority)
+
+    def said(self, asked: Any) -> str | None:
+        try:
+            answer = self.do(asked)
+        except TelecineError as error:
+            return type(error).__name__
+        return None if answer is None else str(answer)
+
+    @rule(flow=flows, paused=st.booleans())
+    def pause(self, flow: str, paused: bool) -> None:
+        self.do(self.bed.engine.pause(flow, paused))
+        (self.model.paused.add if paused else self.model.paused.discard)(flow)
+
+    @rule(who=st.integers(0, 1), mode=st.sampled_from([Mode.ACTIVE, Mode.ACTIVE, Mode.DRAINING, Mode.DISABLED]))
+    def set_mode(self, who: int, mode: Mode) -> None:
+        worker = self.workers[who]
+        self.do(self.bed.engine.set_mode(worker, mode))
+        self.model.modes[worker] = mode
+        if mode is Mode.DISABLED:
+            self.model.give_back(worker, Released("disabled"))
+
+    # -- workers --------------------------------------------------------------------------------
+
+    @rule(who=st.integers(0, 1), wanted=st.sampled_from([1, 2, 5]), repeat=st.sampled_from([False, False, False, True]))
+    def claim(self, who: int, wanted: int, repeat: bool) -> None:
+        worker = self.workers[who]
+        self.request += not repeat
+        request = f"r{self.request}"
+        leases = self.do(self.bed.claim(wanted, worker, request=request))
+        granted = self.model.claim(worker, request, wanted)
+        stages = {name: graph.numbers for name, graph in FLOWS.items()}
+        places = [((x.job_id, stages[x.flow][x.stage], x.position), x.token) for x in leases]
+        assert places == granted
+        for (place, token), lease in zip(places, leases, strict=True):
+            self.ids[place] = lease.task_id
+            self.leases.append(((place, token), worker))
+
+    @precondition(lambda self: self.leases)
+    @rule(some=st.lists(st.tuples(places, facts, st.integers(0, 3)), min_size=1, max_size=4))
+    def settle(self, some: list[tuple[int, Fact, int]]) -> None:
+        """Mostly of recent leases, some of old ones; each task at most once in a batch."""
+        words: dict[Place, tuple[Lease, Fact]] = {}
+        for which, fact, pieces in some:
+            lease, _ = self.leases[-1 - which % min(8, len(self.leases))]
+            plans = FLOWS[self.model.jobs[lease[0][0]].flow].stages[lease[0][1]].name == "plan"
+            planned = Done(plan={"cut": list(range(pieces))}) if plans and isinstance(fact, Done) else fact
+            words.setdefault(lease[0], (lease, planned))
+        answers = self.do(
+            self.bed.engine.settle([Word(self.ids[place], lease[1], fact) for place, (lease, fact) in words.items()])
+        )
+        got = [(answer.accepted, answer.code, answer.state, answer.ready_at) for answer in answers]
+        assert got == self.model.settle(list(words.values()))
+
+    @precondition(lambda self: self.leases)
+    @rule(
+        who=st.integers(0, 1),
+        some=st.lists(st.tuples(places, st.sampled_from([None, 0.25, 0.5, 0.75])), max_size=4),
+    )
+    def beat(self, who: int, some: list[tuple[int, float | None]]) -> None:
+        held = {self.leases[-1 - n % min(8, len(self.leases))][0]: progress for n, progress in some}
+        holdings = [
+            Holding(task_id=self.ids[place], token=token, progress=progress)
+            for (place, token), progress in held.items()
+        ]
+        orders = self.do(self.bed.engine.beat(self.workers[who], holdings))
+        renewed, stop = self.model.beat(self.workers[who], list(held.items()))
+        places = {task_id: place for place, task_id in self.ids.items()}
+        assert {(places[task], token) for task, token in orders.renewed} == renewed
+        assert {(places[task], token) for task, token in orders.stop} == stop
+
+    @precondition(lambda self: self.leases)
+    @rule(which=places, value=st.integers(0, 1))
+    def keep(self, which: int, value: int) -> None:
+        lease, _ = self.leases[-1 - which % min(4, len(self.leases))]
+        try:
+            self.do(self.bed.engine.keep(self.ids[lease[0]], lease[1], [Kept(name="at", token=0, value=value)]))
+            kept = True
+        except LeaseLost:
+            kept = False
+        assert kept == self.model.keep(lease, value)
+
+    # -- time -----------------------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from([1, 2, 5, 9, 9, 19, 20, 60]), sweep=st.booleans())
+    def pass_time(self, seconds: int, sweep: bool) -> None:
+        self.bed.pass_time(seconds * SECOND)
+        self.model.now = self.bed.now
+        if sweep:
+            self.do(self.bed.engine.sweep())
+            self.model.sweep(SWEEP)
+
+    @invariant()
+    def the_database_is_as_the_model_says(self) -> None:
+        if not hasattr(self, "bed"):
+            return
+        tasks = self.do(self.bed.sql("select * from task"))
+        found = {_place(row): _task(row) for row in tasks}
+        assert found == {place: work.row() for place, work in self.model.work.items()}
+        jobs = self.do(self.bed.sql("select * from job"))
+        assert {row["id"]: _job(row) for row in jobs} == {job.id: job.row() for job in self.model.jobs.values()}
+
+    def teardown(self) -> None:
+        if hasattr(self, "bed"):
+            self.do(self.bed.audited())
+
+
+def _place(row: dict[str, Any]) -> Place:
+    return row["job_id"], row["stage"], row["position"]
+
+
+def _task(row: dict[str, Any]) -> tuple[object, ...]:
+    ready = row["state"] == "ready"
+    return (
+        *(_place(row), row["state"], row["token"], row["tries"], row["losses"], row["releases"]),
+        *(row["ready_at"] if ready else None, row["rank"] if ready else None, bool(row["parked"]), row["worker"]),
+        *(row["lease_until"], row["stops_at"], row["best"]),
+    )
+
+
+def _job(row: dict[str, Any]) -> tuple[object, ...]:
+    flags = (bool(row["cancel_asked"]), bool(row["failing"]), row["warnings"], row["generation"], row["priority"])
+    return (row["id"], row["status"], *flags)
+
+
+@pytest.fixture
+def sqlite_store(runner: asyncio.Runner, sqlite_template: Path, tmp_path: Path) -> Iterator[tuple[str, Store]]:
+    shutil.copy(sqlite_template, tmp_path / "telecine.db")
+    url = f"sqlite:///{tmp_path}/telecine.db"
+    store = open_store(url, dice=random.Random(1))
+    runner.run(bring_up_to_date(store, url))
+    yield url, store
+    runner.run(store.close())
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_whatever_happens_the_database_is_as_the_model_says(
+    request: pytest.FixtureRequest, runner: asyncio.Runner, dialect: str
+) -> None:
+    class OnThisDatabase(EngineBesideModel):
+        pass
+
+    OnThisDatabase.runner = runner
+    if dialect == "sqlite":
+        OnThisDatabase.url, OnThisDatabase.store = request.getfixturevalue("sqlite_store")
+    else:
+        OnThisDatabase.url = request.getfixturevalue("postgres_schema_url")
+        OnThisDatabase.store = request.getfixturevalue("postgres_store")
+    run_state_machine_as_test(
+        OnThisDatabase,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
