@@ -92,7 +92,8 @@ class Situation:
         return lambda: control.retry(self.job_id, self.shelf)
 
     def edit(self) -> Make:
-        return lambda: control.edit(self.job_id, None, 9, self.bed.now + MINUTE)
+        later = self.bed.now + MINUTE
+        return lambda: control.edit(self.job_id, self.shelf, version=None, priority=9, run_at=later)
 
     def mode(self, mode: Mode) -> Make:
         return lambda: register.mode(self.bed.worker, mode, False)

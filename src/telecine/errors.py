@@ -17,6 +17,7 @@ TelecineError
   WorkerGone             the worker is unknown or revoked: register again
   StoreError
     Unreachable          the database did not answer; nothing is known about the last request
+    Rejected             the database refuses this very request: to repeat it is useless
     SchemaTooNew         the database was migrated by a newer release
     SchemaMissing        the database was never migrated
   HandlerStopped         raised inside a handler whose lease is gone or whose job was cancelled
@@ -104,6 +105,10 @@ class StoreError(TelecineError):
 
 class Unreachable(StoreError):
     code = "unreachable"
+
+
+class Rejected(StoreError):
+    code = "rejected"
 
 
 class SchemaTooNew(StoreError):

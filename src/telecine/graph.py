@@ -11,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from typing import NamedTuple
 
 from telecine.errors import BadFlow
 from telecine.facts import PHASES, SECOND, Json, Millis, Policy, State, Status
+
+MOST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,11 @@ def lane(flow: str, stage: str, version: int, labels: Iterable[str] = ()) -> str
     return f"{flow}/{stage}@{version}{marks}"
 
 
+def is_plain(name: str) -> bool:
+    """Names of flows and stages and labels make up lanes: short, printable, without the marks that part them."""
+    return 0 < len(name) <= MOST_NAME and name.isprintable() and not set(name) & set("/@+,")
+
+
 def lane_labels(name: str) -> frozenset[str]:
     """The labels that a worker must have in order to serve this lane."""
     return frozenset(name.split("+")[1:])
@@ -94,9 +101,14 @@ def from_json(text: str) -> Graph:
 
 
 def _stage_from(item: dict[str, Json]) -> StageSpec:
-    policy = Policy(**{**item["policy"], "permanent": tuple(item["policy"]["permanent"])})
+    """A row of a newer release may say more than we know: what we do not know does not concern us."""
+    policy = _known(Policy, item["policy"]) | {"permanent": tuple(item["policy"]["permanent"])}
     lists = {key: tuple(item[key]) for key in ("needs", "labels")}
-    return StageSpec(**{**item, **lists, "phase": Status(item["phase"]), "policy": policy})
+    return StageSpec(**_known(StageSpec, item) | lists | {"phase": Status(item["phase"]), "policy": Policy(**policy)})
+
+
+def _known(kind: type[StageSpec] | type[Policy], item: dict[str, Json]) -> dict[str, Json]:
+    return {one.name: item[one.name] for one in fields(kind) if one.name in item}
 
 
 def _in_order(flow: str, stages: list[StageSpec]) -> list[StageSpec]:
@@ -123,8 +135,7 @@ def _in_order(flow: str, stages: list[StageSpec]) -> list[StageSpec]:
 
 def _check(graph: Graph, stage: StageSpec) -> None:
     bad = f"stage {stage.name!r} of flow {graph.flow!r}"
-    parts = (graph.flow, stage.name, *stage.labels)
-    if not all(parts) or any(mark in part for part in parts for mark in "/@+,\n"):
+    if not all(is_plain(part) for part in (graph.flow, stage.name, *stage.labels)):
         raise BadFlow(f"{bad}: names and labels may not be empty or contain / @ + or ,")
     if stage.phase not in PHASES:
         raise BadFlow(f"{bad} has phase {stage.phase!r}; phases are {', '.join(PHASES)}")

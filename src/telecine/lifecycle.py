@@ -129,11 +129,11 @@ def _released(task: Task, fact: Released, now: Instant) -> After:
     if task.cancel_asked or task.failing:
         return _after(task, State.CANCELLED, "released", releases=releases)
     if task.releases < REFUNDS:
-        return _after(task, State.READY, "released", tries=task.tries - 1, releases=releases, ready_at=now)
+        return _after(task, State.READY, "released", tries=task.tries - 1, losses=0, releases=releases, ready_at=now)
     if task.tries >= task.max_attempts:
         error = ("released_too_often", f"given back {releases} times; last: {fact.reason}")
         return _after(task, State.ERROR, "released", releases=releases, error=error)
-    return _after(task, State.READY, "released", releases=releases, ready_at=now)
+    return _after(task, State.READY, "released", losses=0, releases=releases, ready_at=now)
 
 
 def _after(  # one keyword per column that a fact may move

@@ -27,6 +27,7 @@ FILE = "telecine.toml"
 # Names with our prefix that are no settings: where the file is, and what only the tests read.
 NOT_SETTINGS = ("TELECINE_CONFIG", "TELECINE_TEST_")
 BEATS_PER_LEASE = 3
+SWEEPS_PER_LEASE = 5
 
 _PASSWORD = re.compile(r"(://[^:@/?#]*):.*@")
 _SECRET = re.compile(r"([?&](?:[a-z_]*(?:password|secret|token|key)[a-z_]*)=)[^&]*", re.IGNORECASE)
@@ -107,6 +108,11 @@ class Settings(BaseModel):
             raise ValueError(
                 f"a lease of {self.lease_seconds:g} s is too short for a beat every {self.beat_seconds:g} s: "
                 f"lease_seconds must be at least {BEATS_PER_LEASE} × beat_seconds, so that one lost beat costs no work"
+            )
+        if self.lease_seconds < SWEEPS_PER_LEASE * self.sweep_seconds:
+            raise ValueError(
+                f"a lease of {self.lease_seconds:g} s is too short for a sweep every {self.sweep_seconds:g} s: "
+                f"lease_seconds must be at least {SWEEPS_PER_LEASE} × sweep_seconds: else each pause is an outage"
             )
         return self
 

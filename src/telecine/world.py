@@ -37,12 +37,34 @@ def this_machine() -> Machine:
 
 
 def process_start(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None if there is none. A reused pid has another start."""
+    """When a process started, in ticks since boot; None if that cannot be read."""
     stat = _read(f"/proc/{pid}/stat")
-    if stat is None:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else int(fields[_STARTTIME_FIELD])
+    return None if stat is None else _started(stat)
+
+
+def is_gone(pid: int, started: int) -> bool:
+    """True only with proof: the kernel knows no such process, or the pid is another one's by now.
+
+    Whatever cannot be read (no descriptor left, hidden by the administrator) is taken for alive.
+    """
+    stat = _read(f"/proc/{pid}/stat")
+    if stat is not None:
+        return _fields(stat)[0] in ("Z", "X") or _started(stat) != started
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _fields(stat: str) -> list[str]:
+    return stat.rpartition(")")[2].split()
+
+
+def _started(stat: str) -> int:
+    return int(_fields(stat)[_STARTTIME_FIELD])
 
 
 def _pid_space() -> str | None:
@@ -66,3 +88,4 @@ class World:
     mono: Callable[[], float] = field(default=time.monotonic)
     machine: Machine = field(default_factory=this_machine)
     process_start: Callable[[int], int | None] = process_start
+    is_gone: Callable[[int, int], bool] = is_gone

@@ -30,7 +30,10 @@ async def sweep_until(bed: Bed, ms: int) -> None:
 
 
 def an_engine_here(bed: Bed, processes: dict[int, int]) -> Engine:
-    return Engine(bed.store, world=World(dice=Loaded(), machine=HERE, process_start=processes.get))
+    def is_gone(pid: int, started: int) -> bool:
+        return processes.get(pid) != started
+
+    return Engine(bed.store, world=World(dice=Loaded(), machine=HERE, is_gone=is_gone))
 
 
 async def here(bed: Bed, name: str, pid: int, started: int, **other: str) -> int:

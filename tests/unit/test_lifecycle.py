@@ -188,10 +188,10 @@ def test_the_third_loss_in_a_row_is_quarantine() -> None:
     assert third.error[0] == "quarantined"
 
 
-def test_a_release_gives_the_try_back_and_is_ready_at_once() -> None:
+def test_a_release_gives_the_try_back_ends_a_row_of_losses_and_is_ready_at_once() -> None:
     after = heard(a_task(tries=3, max_attempts=3, losses=2), Released("drain"))
 
-    assert after == After(State.READY, "released", tries=2, losses=2, releases=1, ready_at=NOW)
+    assert after == After(State.READY, "released", tries=2, losses=0, releases=1, ready_at=NOW)
 
 
 def test_the_twentieth_release_gives_the_try_back_and_the_next_does_not() -> None:

@@ -130,7 +130,7 @@ class Engine:
     async def cancel(self, job_id: JobId, *, reason: str = "cancelled", actor: str = "") -> Status:
         status = await self.store.run(lambda: control.cancel(job_id, self._shelf, reason=reason, actor=actor))
         if status.is_final:
-            await self._release_waiting()
+            await self._release_waiting([job_id])
         return status
 
     async def retry(self, job_id: JobId, *, actor: str = "") -> None:
@@ -144,7 +144,9 @@ class Engine:
         priority: int | str | None = None,
         run_at: Instant | None = None,
     ) -> None:
-        await self.store.run(lambda: control.edit(job_id, version, priority, run_at))
+        await self.store.run(
+            lambda: control.edit(job_id, self._shelf, version=version, priority=priority, run_at=run_at)
+        )
 
     async def pause(self, flow: str, paused: bool = True) -> None:
         await self.store.run(lambda: control.pause(flow, paused))
@@ -202,15 +204,19 @@ class Engine:
     async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
         return await self.settle([Word(task, token, Released(reason)) for task, token in leases])
 
-    async def _release_waiting(self, ended: Sequence[int] = ()) -> int:
-        """Open or cancel jobs that come after ones that have ended. The sweep repeats what a crash left."""
-        if ended and not await self.store.read(lambda: registering.awaited(ended)):
+    async def _release_waiting(self, ended: Sequence[int] | None = None) -> int:
+        """Open or cancel jobs that come after ones that have ended; without `ended`, all that a crash left."""
+        if ended is not None and not await self.store.read(lambda: registering.awaited(ended)):
             return 0
-        waiting = await self.store.read(recovery.after_ended)
-        for job_id, some in waiting.items():
-            steps = partial(control.resolve_after, job_id, some, self._shelf)
-            self.bell.ring(await self.store.run(steps))
-        return len(waiting)
+        resolved = 0
+        while waiting := await self.store.read(lambda: recovery.after_ended(ended)):
+            for job_id, some in waiting.items():
+                steps = partial(control.resolve_after, job_id, some, self._shelf)
+                self.bell.ring(await self.store.run(steps))
+            resolved += len(waiting)
+            if sum(map(len, waiting.values())) < recovery.BATCH:
+                break
+        return resolved
 
     # -- workers ---------------------------------------------------------------------------------
 
@@ -238,6 +244,8 @@ class Engine:
         if turn is None:
             return Sweep(gone_workers=gone)
         returned = 0 if turn.grace else await self._expire()
+        if barred := await self.store.read(recovery.barred):
+            returned += await self._give_back(barred, Released("disabled"))
         lanes = await self.store.run(claiming.unpark)
         self.bell.ring(lanes)
         resolved = await self._release_waiting()
@@ -260,7 +268,7 @@ class Engine:
     async def _sweep_machine(self) -> int:
         if not self.world.machine.is_known():
             return 0
-        gone = await self.store.read(lambda: recovery.gone_here(self.world.machine, self.world.process_start))
+        gone = await self.store.read(lambda: recovery.gone_here(self.world.machine, self.world.is_gone))
         if gone:
             await self._give_back(gone, Expired(gone=True))
             await self.store.run(lambda: recovery.end_workers(gone))

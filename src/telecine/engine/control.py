@@ -8,7 +8,7 @@ from telecine.engine.consequences import Change, Stages, cancel_waiting, close_j
 from telecine.engine.ledger import Ledger
 from telecine.engine.opening import boost
 from telecine.engine.shelf import Shelf
-from telecine.engine.submit import priority_of
+from telecine.engine.submit import checked_time, priority_of
 from telecine.errors import DedupeTaken, NotFound, VersionMismatch, WrongState
 from telecine.facts import Instant, JobId, State, Status
 from telecine.graph import Graph, StageRow, job_phase
@@ -98,19 +98,33 @@ def _reset(job_id: int, row: StageRow) -> dict[str, object]:
     return {**place, "waits": row.waits, "total": row.total, "remaining": row.remaining}
 
 
-def edit(job_id: JobId, version: int | None, priority: int | str | None, run_at: Instant | None) -> Steps[None]:
-    """Change priority or run_at of a job that has not ended, if nobody else edited it meanwhile."""
+def edit(
+    job_id: JobId, shelf: Shelf, *, version: int | None, priority: int | str | None, run_at: Instant | None
+) -> Steps[None]:
+    """Change priority or run_at of a job that has not ended, if nobody else edited it meanwhile.
+
+    The tasks are locked before the job, as everywhere: a claim that has just taken one of them waits for the job.
+    """
+    checked_time(run_at)
+    yield Ask("task_hold_all", {"job_id": job_id})
     job = yield from _hold(job_id)
     if job["outcome"] is not None:
         raise WrongState(f"job {job_id} is {job['status']}: it can no longer be changed")
     if version is not None and version != job["version"]:
         raise VersionMismatch(f"job {job_id} is at version {job['version']}, not {version}: read it again")
+    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
     now_priority = job["priority"] if priority is None else priority_of(priority)
-    shift = boost(job["priority"], 0) - boost(now_priority, 0)
+    shifts = [
+        {
+            "number": number,
+            "shift": boost(job["priority"], stage.priority_offset) - boost(now_priority, stage.priority_offset),
+        }
+        for number, stage in enumerate(graph.stages)
+    ]
     yield Ask(
         "job_edit", {"id": job_id, "priority": now_priority, "run_at": job["run_at"] if run_at is None else run_at}
     )
-    yield Ask("task_rerank", {"job_id": job_id, "shift": shift})
+    yield Write("task_rerank", {"stages": shifts}, {"job_id": job_id})
     if run_at is not None:
         yield Ask("task_reschedule", {"job_id": job_id, "run_at": run_at})
     yield Ask("event_say", _event("job.edited", job_id, {"priority": now_priority, "run_at": run_at}))
@@ -126,14 +140,15 @@ def pause(flow: str, paused: bool) -> Steps[None]:
 def resolve_after(job_id: int, ended: Sequence[tuple[int, str]], shelf: Shelf) -> Steps[frozenset[str]]:
     """Jobs that this one waits for have ended: open it, or cancel it with the reason."""
     job = yield from _hold(job_id)
-    waits = yield Ask("after_resolve", {"job_id": job_id, "after": [other for other, _ in ended]})
-    bad = next(((other, outcome) for other, outcome in ended if outcome != Status.COMPLETED), None)
-    if job["outcome"] is not None:
+    resolved = yield Ask("after_resolve", {"job_id": job_id, "after": [other for other, _ in ended]})
+    mine = {row["after_id"] for row in resolved}
+    bad = next(((other, outcome) for other, outcome in ended if other in mine and outcome != Status.COMPLETED), None)
+    if job["outcome"] is not None or not mine:
         return frozenset()
     if bad is not None:
         yield from cancel(JobId(job_id), shelf, reason=f"job {bad[0]}, which it comes after, is {bad[1]}")
         return frozenset()
-    if waits[0]["waits"] > 0 or job["cancel_asked"]:
+    if resolved[0]["waits"] > 0 or job["cancel_asked"]:
         return frozenset()
     graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
     rows = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,14 +26,19 @@ class Totals:
 NOTHING = Totals()
 
 
+def _share(progress: float | None) -> float | None:
+    """Between 0 and 1, or nothing: what is no number is no progress."""
+    return None if progress is None or not math.isfinite(progress) else min(1.0, max(0.0, progress))
+
+
 def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Millis) -> Steps[Orders]:
     """Renew exactly the named leases; bring back what the worker must do."""
     params = {
         "worker": worker,
         "ids": [h.task_id for h in holding],
         "tokens": [h.token for h in holding],
-        "progress": [h.progress for h in holding],
-        "notes": [None if h.note is None else storable(h.note) for h in holding],
+        "progress": [_share(h.progress) for h in holding],
+        "notes": [None if h.note is None else storable(h.note)[:ERROR_CHARS] for h in holding],
         "ttl": ttl,
         "load": totals.load,
         "done": totals.done,

@@ -48,7 +48,7 @@ class Ledger:
         groups = {"moves": self.moves, "stages": self.stages, "jobs": self.jobs, "events": self.events}
         yield Write("settle", groups, {"at": self.now})
         if self.subjects:
-            yield Write("subject_put", {"subjects": [_subject(*one) for one in self.subjects.items()]})
+            yield Write("subject_put", {"subjects": [_subject(*one) for one in sorted(self.subjects.items())]})
         for flip in self.publish:
             yield Ask("publish", flip)
         yield from open_stages(self.opening)

@@ -59,7 +59,7 @@ class Reception:
             return await self._store.run(lambda: settle(words, self._shelf, self._world.dice))
         except Unreachable:
             raise
-        except StoreError:
+        except Exception:
             if len(words) == 1:
                 raise
         alone = await asyncio.gather(*(self._long([word]) for word in words), return_exceptions=True)

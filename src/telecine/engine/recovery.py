@@ -34,9 +34,11 @@ def take_turn(period: Millis, lease: Millis) -> Steps[Turn | None]:
     if not rows:
         return None
     silent = rows[0]["silent"]
-    grace = silent > lease // 2
+    # Passes come every period or so: only a pause beyond that is an outage. A pulse in the future is a clock that was
+    # set back: every lease gets a term by the new time.
+    grace = silent < 0 or silent > max(lease // 2, 3 * period)
     if grace:
-        yield Ask("grace", {"ttl": lease, "silent": min(silent, DAY)})
+        yield Ask("grace", {"ttl": lease, "silent": max(0, min(silent, DAY))})
     return Turn(rows[0]["now"], silent, grace)
 
 
@@ -50,10 +52,17 @@ def overdue() -> Steps[list[Word]]:
     return words
 
 
-def gone_here(machine: Machine, process_start: Callable[[int], int | None]) -> Steps[list[int]]:
-    """Workers of this machine whose process no longer exists."""
+def gone_here(machine: Machine, is_gone: Callable[[int, int], bool]) -> Steps[list[int]]:
+    """Workers of this machine whose process provably no longer exists."""
     rows = yield Ask("worker_here", {"boot_id": machine.boot_id, "pid_space": machine.pid_space})
-    return [row["id"] for row in rows if process_start(row["pid"]) != row["pid_started"]]
+    known = (row for row in rows if row["pid"] is not None and row["pid_started"] is not None)
+    return [row["id"] for row in known if is_gone(row["pid"], row["pid_started"])]
+
+
+def barred() -> Steps[list[int]]:
+    """Workers that hold leases although they were disabled or revoked: somebody died while taking them away."""
+    rows = yield Ask("worker_barred", {})
+    return [row["id"] for row in rows]
 
 
 def leases_of(workers: Sequence[int], fact: Fact) -> Steps[list[Word]]:
@@ -70,9 +79,12 @@ def end_silent(after: Millis) -> Steps[int]:
     return len(rows)
 
 
-def after_ended() -> Steps[dict[int, list[tuple[int, str]]]]:
-    """Jobs that wait for one which has ended, and how it ended."""
-    rows = yield Ask("after_ended", {"wanted": BATCH})
+def after_ended(ended: Sequence[int] | None = None) -> Steps[dict[int, list[tuple[int, str]]]]:
+    """Jobs that wait for one which has ended (for one of `ended`, if given), and how it ended."""
+    if ended is None:
+        rows = yield Ask("after_ended", {"wanted": BATCH})
+    else:
+        rows = yield Ask("after_these", {"ids": list(ended), "wanted": BATCH})
     found: dict[int, list[tuple[int, str]]] = {}
     for row in rows:
         found.setdefault(row["job_id"], []).append((row["after_id"], row["outcome"]))

@@ -23,11 +23,12 @@ from dataclasses import dataclass
 from telecine.engine.consequences import Ripple, ripple
 from telecine.engine.ledger import Move, is_required
 from telecine.engine.shelf import Shelf
-from telecine.facts import STATES, Answer, Done, Expired, Fact, Failed, Overdue, State, Task, TaskId, Word
-from telecine.graph import Graph
+from telecine.facts import STATES, Answer, Done, Expired, Fact, Failed, Overdue, Piece, State, Task, TaskId, Word
+from telecine.graph import Graph, is_plain
 from telecine.lifecycle import After, decide
 from telecine.retry import Dice
 from telecine.store import Ask, Row, Steps
+from telecine.store.text import dumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,9 @@ def _checked(fact: Fact, number: int, graph: Graph) -> Fact:
             return _bad_plan(f"stage {name!r} does not come after {graph.stages[number].name!r}")
         if name in (fact.plan or ()) and not graph.stages[target].fan_out:
             return _bad_plan(f"stage {name!r} does not fan out: declare it with fan_out=True")
+    for piece in (piece for pieces in (fact.plan or {}).values() for piece in pieces if isinstance(piece, Piece)):
+        if bad := next((label for label in piece.labels if not is_plain(label)), None):
+            return _bad_plan(f"label {bad!r} may not be empty, longer than 200 or contain / @ + or ,")
     return fact
 
 
@@ -180,7 +184,9 @@ def digest_of(fact: Fact) -> str:
             return ""
         case _:
             return "released"
-    return hashlib.blake2b(json.dumps(body, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+    # Through JSON once, which makes text of every key: only then can they be sorted.
+    text = json.dumps(json.loads(dumps(body)), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _plain(piece: object) -> object:

@@ -17,6 +17,7 @@ from telecine.store import Ask, Reserve, Steps, Write
 from telecine.store.text import dumps, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
+LATEST: Instant = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,13 @@ def priority_of(value: int | str) -> int:
     return value
 
 
+def checked_time(run_at: Instant | None) -> Instant | None:
+    """A moment in milliseconds since 1970 that every database can hold."""
+    if run_at is not None and (isinstance(run_at, bool) or not 0 <= run_at < LATEST):
+        raise BadSpec(f"run_at {run_at} is no moment in milliseconds since 1970")
+    return run_at
+
+
 def submit(wanted: Sequence[tuple[Submission, int, Graph]]) -> Steps[list[Submitted]]:
     """Create the jobs; each comes with the id of its flow row and that row's graph."""
     for one, _, graph in wanted:
@@ -91,6 +99,7 @@ def submit(wanted: Sequence[tuple[Submission, int, Graph]]) -> Steps[list[Submit
 
 def _check(one: Submission, graph: Graph) -> None:
     priority_of(one.priority)
+    checked_time(one.run_at)
     for name in one.skip:
         if name not in graph.numbers:
             raise BadSpec(f"flow {graph.flow!r} has no stage {name!r} to skip; it has {', '.join(graph.numbers)}")
@@ -176,7 +185,7 @@ def digest_of(one: Submission) -> str:
         one.skip,
         one.dedupe_key,
     ]
-    return hashlib.sha256(json.dumps(body, sort_keys=True, default=repr).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(json.loads(dumps(body)), sort_keys=True).encode()).hexdigest()
 
 
 class Batch:

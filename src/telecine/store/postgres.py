@@ -13,7 +13,7 @@ from typing import Any
 
 import asyncpg
 
-from telecine.errors import StoreError, TelecineError, Unreachable
+from telecine.errors import Rejected, StoreError, TelecineError, Unreachable
 from telecine.retry import Dice
 from telecine.store import Ask, Reserve, Rows, Step, Steps, T, Write
 from telecine.store.connections import SETTINGS, WRITING, Connection, Connections
@@ -69,7 +69,7 @@ class Postgres:
             except LOST as error:
                 raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
             except asyncpg.PostgresError as error:
-                raise StoreError(f"PostgreSQL refused a statement: {error}") from error
+                raise _refused(error) from error
             await asyncio.sleep(0.005 * 2**turn * (0.5 + self._dice.random()))
         raise AssertionError("unreachable: the last turn returns or raises")
 
@@ -80,7 +80,7 @@ class Postgres:
         except LOST as error:
             raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
         except asyncpg.PostgresError as error:
-            raise StoreError(f"PostgreSQL refused a statement: {error}") from error
+            raise _refused(error) from error
 
     async def _once(self, steps: Steps[T]) -> T:
         async with self.connections.borrow() as connection:
@@ -171,6 +171,12 @@ class Postgres:
             await connection.execute(sql)
             mark = f"insert into schema_version select $1, {NOW['postgres'].replace(':now', 'null')}"
             await connection.execute(mark, version)
+
+
+def _refused(error: asyncpg.PostgresError) -> StoreError:
+    """Bad values, broken constraints, wrong statements and exceeded limits stay what they are, however often asked."""
+    hopeless = str(error.sqlstate or "")[:2] in ("22", "23", "42", "54")
+    return (Rejected if hopeless else StoreError)(f"PostgreSQL refused a statement: {error}")
 
 
 def columns(step: Write) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from telecine.errors import StoreError
+from telecine.errors import Rejected, StoreError
 from telecine.store import Ask, Reserve, Step, Steps, T, Write
 from telecine.store.statements import NOW, load
 
@@ -110,6 +110,7 @@ class Sqlite:
         self._reader = Driver(connect(path))
         self._reading = threading.Lock()
         self._mailbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._closed = False
         self._thread = threading.Thread(target=self._write_on, name="telecine-sqlite", daemon=True)
         self._thread.start()
 
@@ -122,7 +123,7 @@ class Sqlite:
         self._driver.now = self._reader.now = value
 
     async def run(self, make: Callable[[], Steps[T]]) -> T:
-        if not self._thread.is_alive():
+        if self._closed:
             raise StoreError(f"{self.path} is closed")
         future: Future[T] = Future()
         self._mailbox.put((make, future))
@@ -139,6 +140,7 @@ class Sqlite:
                 raise StoreError(f"{self.path}: {error}") from error
 
     async def close(self) -> None:
+        self._closed = True
         self._mailbox.put(None)
         await asyncio.to_thread(self._thread.join)
         with self._reading:
@@ -180,6 +182,9 @@ class Sqlite:
             closing = None in batch
             self._commit_together([request for request in batch if request is not None])
         self._driver._connection.close()
+        while not self._mailbox.empty():  # whoever came at the same moment shall not wait for ever
+            if (late := self._mailbox.get()) is not None:
+                late[1].set_exception(StoreError(f"{self.path} is closed"))
 
     def _commit_together(self, batch: list[Request]) -> None:
         if not batch:
@@ -201,6 +206,12 @@ class Sqlite:
             if future.set_running_or_notify_cancel():
                 future.set_exception(failure) if failure is not None else future.set_result(value)
 
+    def _refused(self, error: Exception) -> Exception:
+        if not isinstance(error, (sqlite3.Error, OverflowError)):
+            return error
+        hopeless = not isinstance(error, sqlite3.OperationalError)
+        return (Rejected if hopeless else StoreError)(f"{self.path}: {error}")
+
     def _in_savepoint(self, make: Callable[[], Steps[Any]]) -> tuple[Any, BaseException | None]:
         connection = self._driver._connection
         connection.execute("savepoint request")
@@ -211,6 +222,6 @@ class Sqlite:
                 raise  # SQLite gave up the whole transaction (disk full, I/O error): the neighbours are gone, too
             connection.execute("rollback to request")
             connection.execute("release request")
-            return None, StoreError(f"{self.path}: {error}") if isinstance(error, sqlite3.Error) else error
+            return None, self._refused(error)
         connection.execute("release request")
         return value, None

@@ -118,4 +118,6 @@ async def sweep_on(engine: Engine, period: Millis = SWEEP) -> None:
             await engine.sweep(period)
         except StoreError as error:
             log.warning("no sweep: %s", error)
+        except Exception:
+            log.exception("the sweep stumbled and goes on")
         await asyncio.sleep(period / SECOND * (0.75 + 0.5 * engine.world.dice.random()))

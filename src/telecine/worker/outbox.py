@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from telecine.errors import StoreError
+from telecine.errors import Rejected, StoreError
 from telecine.facts import Answer, Done, Fact, Failed, Line, Released, Word
 from telecine.worker.held import Attempt, Held
 from telecine.worker.words import Words
@@ -113,6 +113,8 @@ async def insist(ask: Callable[[], Awaitable[T]], world: World, unless: Callable
     while True:
         try:
             return await ask()
+        except Rejected:
+            raise
         except StoreError as error:
             if unless():
                 raise

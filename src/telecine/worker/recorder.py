@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from telecine.artifacts import Artifacts, key_of
-from telecine.errors import BadSpec, HandlerStopped, LeaseLost, StoreError
+from telecine.errors import BadSpec, HandlerStopped, LeaseLost, Rejected, StoreError
 from telecine.facts import Json, Kept
 from telecine.worker.held import Attempt
 from telecine.worker.words import Words
@@ -43,6 +43,8 @@ class Recorder:
                 await self._words.keep(attempt.lease.task_id, attempt.lease.token, [item])
             except LeaseLost as error:
                 raise HandlerStopped(str(error)) from error
+            except Rejected:
+                raise
             except StoreError:
                 await asyncio.sleep(pause * (0.5 + self._world.dice.random()))
                 pause = min(2 * pause, MOST_PAUSE)

@@ -50,20 +50,20 @@ update job set cancel_asked = true, error = :error::text::jsonb where id = :id
 -- name: job_edit
 update job set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
 
+-- name: task_hold_all
+-- What waits or runs of a job, locked in id order, before the job itself.
+select id from task where job_id = :job_id and state in ('ready', 'running') order by id for no key update
+
 -- name: task_rerank
--- The rank keeps its ready time and moves only by what was edited. What is being claimed right now is left alone: the
--- claim waits for this job, and we must not wait for the claim.
-update task set rank = rank + :shift::bigint where id = any (array(
-    select id from task where job_id = :job_id and state = 'ready' order by id for no key update skip locked
-))
+-- The rank keeps its ready time and moves only by what was edited; what runs may come back.
+update task t set rank = t.rank + x.shift from unnest(:stages_number::smallint[], :stages_shift::bigint[]) as x (number, shift)
+where t.job_id = :job_id and t.stage = x.number and t.state in ('ready', 'running')
 
 -- name: task_reschedule
 -- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced.
 update task set rank = rank - ready_at + greatest(:run_at::bigint, {now}), ready_at = greatest(:run_at::bigint, {now}),
     parked = :run_at::bigint > {now}
-where id = any (array(
-    select id from task where job_id = :job_id and state = 'ready' and token = 0 order by id for no key update skip locked
-))
+where job_id = :job_id and state = 'ready' and token = 0
 
 -- name: job_reopen
 update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
@@ -108,9 +108,18 @@ from job_after a left join job j on j.id = a.after_id left join archive r on r.j
 where j.id is null or j.outcome is not null
 order by a.job_id limit :wanted
 
+-- name: after_these
+select a.job_id, a.after_id, j.outcome from job_after a join job j on j.id = a.after_id
+where a.after_id = any (:ids::bigint[]) and j.outcome is not null order by a.job_id limit :wanted
+
 -- name: after_resolve
-with gone as (delete from job_after where job_id = :job_id and after_id = any (:after::bigint[]) returning 1)
-update job set waits = waits - (select count(*) from gone)::integer where id = :job_id returning waits
+-- Answers with what was really still waited for: somebody else may have resolved it meanwhile.
+with gone as (
+    delete from job_after where job_id = :job_id and after_id = any (:after::bigint[]) returning after_id
+), left_over as (
+    update job set waits = waits - (select count(*) from gone)::integer where id = :job_id returning waits
+)
+select gone.after_id, left_over.waits from gone cross join left_over
 
 -- name: halting
 select id from job where (cancel_asked or failing) and outcome is null

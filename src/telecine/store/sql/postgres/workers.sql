@@ -14,6 +14,7 @@ with named as materialized (
 ), held as materialized (
     select t.id, n.progress, n.note, n.progress > t.best as moved from task t join named n on n.id = t.id
     where t.token = n.token and t.state = 'running' and t.worker = :worker and t.lease_until > {now}
+      and exists (select 1 from worker w where w.id = :worker and w.revoked_at is null and w.gone_at is null)
     order by t.id for no key update of t
 ), renewed as (
     update task t set lease_until = {now} + :ttl::bigint, progress = coalesce(h.progress, t.progress),
@@ -46,10 +47,16 @@ select w.id, w.name, w.hostname, w.kind, w.release, w.labels::text as labels, w.
 from worker w where (:all::boolean or w.gone_at is null) and (:id::bigint is null or w.id = :id) order by w.id
 
 -- name: worker_here
--- Workers of this machine that say they live, or that still hold leases.
-select id, pid, pid_started from worker
-where boot_id = :boot_id and pid_space = :pid_space
-  and (gone_at is null or exists (select 1 from task t where t.state = 'running' and t.worker = worker.id))
+-- Workers of this machine that say they live, or that still hold leases; each half by its own index.
+select w.id, w.pid, w.pid_started from worker w
+where w.boot_id = :boot_id and w.pid_space = :pid_space and w.gone_at is null
+union
+select w.id, w.pid, w.pid_started from worker w
+where w.id in (select worker from task where state = 'running') and w.boot_id = :boot_id and w.pid_space = :pid_space
+
+-- name: worker_barred
+select w.id from worker w where w.id in (select worker from task where state = 'running')
+  and (w.mode = 'disabled' or w.revoked_at is not null) order by w.id
 
 -- name: worker_silent
 -- Long gone without a word: marked so, that lists stay short. Only once it holds nothing.
@@ -64,7 +71,7 @@ where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.bea
 -- name: pulse_take
 -- Whose turn it is: one winner per period for the whole fleet. Says how long nobody swept.
 with last as materialized (select at from pulse for update)
-update pulse set at = {now} from last where last.at <= {now} - :period::bigint returning {now} - last.at as silent, {now} as now
+update pulse set at = {now} from last where last.at <= {now} - :period::bigint or last.at > {now} returning {now} - last.at as silent, {now} as now
 
 -- name: pulse_get
 select at, {now} as now from pulse

@@ -36,14 +36,14 @@ update job set cancel_asked = 1, error = :error where id = :id
 -- name: job_edit
 update job set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
 
--- name: task_rerank
--- The rank keeps its ready time and moves only by what was edited.
-update task set rank = rank + :shift where job_id = :job_id and state = 'ready'
+-- name: task_hold_all
+select id from task where job_id = :job_id and state in ('ready', 'running') order by id
+
+-- name: task_rerank_stages
+update task set rank = rank + :shift where job_id = :job_id and stage = :number and state in ('ready', 'running')
 
 -- name: task_reschedule
--- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced.
-update task set rank = rank - ready_at + max(:run_at, {now}), ready_at = max(:run_at, {now}),
-    parked = :run_at > {now}
+update task set rank = rank - ready_at + max(:run_at, {now}), ready_at = max(:run_at, {now}), parked = :run_at > {now}
 where job_id = :job_id and state = 'ready' and token = 0
 
 -- name: job_reopen
@@ -85,12 +85,17 @@ from job_after a left join job j on j.id = a.after_id left join archive r on r.j
 where j.id is null or j.outcome is not null
 order by a.job_id limit :wanted
 
+-- name: after_these
+select a.job_id, a.after_id, j.outcome from job_after a join job j on j.id = a.after_id
+where a.after_id in (select value from json_each(:ids)) and j.outcome is not null order by a.job_id limit :wanted
+
 -- name: after_resolve
+-- Answers with what was really still waited for: somebody else may have resolved it meanwhile.
 update job set waits = waits - (
     select count(*) from job_after where job_id = :job_id and after_id in (select value from json_each(:after))
 ) where id = :job_id;
-delete from job_after where job_id = :job_id and after_id in (select value from json_each(:after));
-select waits from job where id = :job_id
+delete from job_after where job_id = :job_id and after_id in (select value from json_each(:after))
+returning after_id, (select waits from job where id = :job_id) as waits
 
 -- name: halting
 select id from job where (cancel_asked or failing) and outcome is null

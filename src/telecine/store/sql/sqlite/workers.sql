@@ -47,9 +47,16 @@ select w.id, w.name, w.hostname, w.kind, w.release, w.labels, w.lanes, w.capabil
 from worker w where (:all or w.gone_at is null) and (:id is null or w.id = :id) order by w.id
 
 -- name: worker_here
-select id, pid, pid_started from worker
-where boot_id = :boot_id and pid_space = :pid_space
-  and (gone_at is null or exists (select 1 from task t where t.state = 'running' and t.worker = worker.id))
+-- Workers of this machine that say they live, or that still hold leases; each half by its own index.
+select w.id, w.pid, w.pid_started from worker w
+where w.boot_id = :boot_id and w.pid_space = :pid_space and w.gone_at is null
+union
+select w.id, w.pid, w.pid_started from worker w
+where w.id in (select worker from task where state = 'running') and w.boot_id = :boot_id and w.pid_space = :pid_space
+
+-- name: worker_barred
+select w.id from worker w where w.id in (select worker from task where state = 'running')
+  and (w.mode = 'disabled' or w.revoked_at is not null) order by w.id
 
 -- name: worker_silent
 update worker set gone_at = {now} where gone_at is null and beat_at < {now} - :after
@@ -63,8 +70,8 @@ where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.bea
 -- name: pulse_take
 create temp table if not exists last_pulse (at integer);
 delete from temp.last_pulse;
-insert into temp.last_pulse select at from pulse where at <= {now} - :period;
-update pulse set at = {now} where at <= {now} - :period;
+insert into temp.last_pulse select at from pulse where at <= {now} - :period or at > {now};
+update pulse set at = {now} where at <= {now} - :period or at > {now};
 select {now} - at as silent, {now} as now from temp.last_pulse
 
 -- name: pulse_get
