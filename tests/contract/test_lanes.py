@@ -113,6 +113,24 @@ async def test_a_repeated_request_gets_the_same_leases_and_says_nothing_twice(be
     assert (await bed.events(job_id)).count("task.started") == 1
 
 
+async def test_an_older_request_that_comes_again_gets_what_it_got(bed: Bed) -> None:
+    await bed.enact(CUT)
+    await bed.engine.submit_many([Submission(flow="film")] * 6)
+    first = await bed.claim(2, request="one")
+    await bed.claim(2, request="two")
+
+    assert await bed.claim(2, request="one") == first
+    assert await bed.count("task", "state = 'running'") == 4
+
+
+async def test_a_request_whose_leases_have_all_ended_gets_nothing_more(bed: Bed) -> None:
+    await bed.enact(CUT)
+    await bed.engine.submit_many([Submission(flow="film")] * 4)
+    await bed.settle(await bed.claim(2, request="r"))
+
+    assert await bed.claim(2, request="r") == []
+
+
 async def test_a_repeated_request_gets_only_what_is_still_running(bed: Bed) -> None:
     await bed.enact(CUT)
     await bed.engine.submit_many([Submission(flow="film")] * 4)

@@ -79,7 +79,7 @@ class Model:
         if job.status.is_final:
             return "WrongState"
         for work in self.of(job):
-            if work.state is State.READY:
+            if work.state in (State.READY, State.RUNNING):
                 work.rank += (job.priority - priority) * HOUR
         job.priority = priority
         return None

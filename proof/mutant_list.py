@@ -1,0 +1,497 @@
+"""The mutants by name: what is taken away, where, and which tests must miss it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNIT = "tests/unit"
+CONTRACT = "tests/contract"
+PG = "store/sql/postgres"
+LITE = "store/sql/sqlite"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """`old` becomes `new` in each of `files`. `noisy`: its failures mention what otherwise means nonsense."""
+
+    name: str
+    files: tuple[str, ...]
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    quick: bool = False
+    noisy: bool = False
+
+
+def mutant(name: str, file: str | tuple[str, ...], old: str, new: str, *tests: str, quick: bool = False) -> Mutant:
+    return Mutant(name, (file,) if isinstance(file, str) else file, old, new, tests, quick)
+
+
+LIFECYCLE = (f"{UNIT}/test_lifecycle.py",)
+ADVANCE = (f"{UNIT}/test_advance.py",)
+STEPS = f"{CONTRACT}/test_interleavings.py"
+
+RULES = [
+    mutant(
+        "the token is not checked",
+        "lifecycle.py",
+        "if task.state is not State.RUNNING or task.token != token:",
+        "if task.state is not State.RUNNING:",
+        f"{CONTRACT}/test_settle.py",
+        quick=True,
+    ),
+    mutant(
+        "a lease is good for ever",
+        "lifecycle.py",
+        'return Refusal("lease_expired") if expired else None',
+        "return None",
+        f"{CONTRACT}/test_settle.py",
+        quick=True,
+    ),
+    mutant(
+        "the sweep takes leases that are alive",
+        "lifecycle.py",
+        'return None if expired or gone else Refusal("still_held")',
+        "return None",
+        f"{CONTRACT}/test_recovery.py",
+    ),
+    mutant(
+        "a limit counts before it is reached",
+        "lifecycle.py",
+        'return None if overdue else Refusal("still_held")',
+        "return None",
+        *LIFECYCLE,
+    ),
+    mutant(
+        "done counts under cancel",
+        "lifecycle.py",
+        "case Done() if task.cancel_asked and not expired:",
+        "case Done() if expired and not expired:",
+        f"{CONTRACT}/test_settle.py",
+        f"{CONTRACT}/test_cancel.py",
+    ),
+    mutant(
+        "nothing is quarantined",
+        "lifecycle.py",
+        "if task.losses + 1 >= QUARANTINE_AFTER:",
+        "if task.losses < 0:",
+        f"{CONTRACT}/test_recovery.py",
+        quick=True,
+    ),
+    mutant(
+        "refunds have no limit",
+        "lifecycle.py",
+        "if task.releases < REFUNDS:",
+        "if task.releases >= 0:",
+        f"{CONTRACT}/test_batches.py",
+    ),
+    mutant(
+        "a lost lease costs a try",
+        "lifecycle.py",
+        'return _after(task, State.READY, "lost", tries=task.tries - 1, losses',
+        'return _after(task, State.READY, "lost", losses',
+        f"{CONTRACT}/test_recovery.py",
+    ),
+    mutant(
+        "permanent errors are tried again",
+        "lifecycle.py",
+        "if fact.permanent or fact.code in policy.permanent or task.tries",
+        "if task.tries",
+        *LIFECYCLE,
+    ),
+    mutant(
+        "attempts have no limit",
+        "lifecycle.py",
+        "or task.tries >= task.max_attempts:",
+        "or task.tries < 0:",
+        *LIFECYCLE,
+    ),
+    mutant("a halted job opens stages", "graph.py", "        if halted:\n", "        if row.total < 0:\n", *ADVANCE),
+    mutant(
+        "a stage opens before its last need",
+        "graph.py",
+        "        if row.waits == 0:\n            return row._replace(state=State.READY)",
+        "        if row.waits <= 1:\n            return row._replace(state=State.READY)",
+        *ADVANCE,
+    ),
+    mutant(
+        "a stage is closed while its planner runs",
+        "graph.py",
+        "return row if row.remaining or awaited else",
+        "return row if row.remaining else",
+        f"{CONTRACT}/test_flows.py",
+    ),
+    mutant(
+        "an optional error blocks what follows",
+        "graph.py",
+        " or (state is State.ERROR and stage.optional)",
+        "",
+        f"{CONTRACT}/test_flows.py",
+    ),
+]
+
+CLAIM = [
+    mutant(
+        "a claim does not look at the job",
+        f"{PG}/tasks.sql",
+        " and t.job_id <> all (array(select id from held where halted))",
+        "",
+        STEPS + "::test_in_every_order[postgres-a task is ready: claim | cancel]",
+        quick=True,
+    ),
+    mutant(
+        "a claim does not lock the job",
+        f"{PG}/tasks.sql",
+        "where id = any (array(select job_id from picked)) order by id for no key update",
+        "where id = any (array(select job_id from picked)) order by id",
+        f"{CONTRACT}/test_slow_claims.py",
+        STEPS,
+    ),
+    mutant(
+        "a claim ignores the worker's mode",
+        (f"{PG}/tasks.sql", f"{LITE}/tasks.sql"),
+        "from worker where id = :worker and mode = 'active' and",
+        "from worker where id = :worker and",
+        f"{CONTRACT}/test_lanes.py",
+    ),
+    mutant(
+        "a claim does not lock its worker",
+        f"{PG}/tasks.sql",
+        "gone_at is null and revoked_at is null\n    for no key update",
+        "gone_at is null and revoked_at is null",
+        f"{CONTRACT}/test_slow_claims.py",
+    ),
+    mutant(
+        "a repeat of an older request is granted anew",
+        f"{PG}/tasks.sql",
+        " and not exists (select 1 from again)",
+        "",
+        f"{CONTRACT}/test_lanes.py",
+        quick=True,
+    ),
+    mutant(
+        "a repeat of an older request is granted anew, on SQLite",
+        f"{LITE}/tasks.sql",
+        "and not exists (select 1 from task where worker = :worker and state = 'running' and request = :request)",
+        "",
+        f"{CONTRACT}/test_lanes.py",
+    ),
+    mutant(
+        "a repeat that races is granted anew",
+        f"{PG}/tasks.sql",
+        "select 1 from me where request is distinct from :request",
+        "select 1 from me",
+        f"{CONTRACT}/test_slow_claims.py",
+    ),
+    mutant(
+        "a paused flow goes on",
+        f"{PG}/tasks.sql",
+        "where f.name = l.flow and f.paused",
+        "where f.name = l.flow and f.paused and not f.paused",
+        f"{CONTRACT}/test_lanes.py",
+    ),
+    mutant(
+        "a parked task is claimed",
+        f"{PG}/tasks.sql",
+        "where t.lane = served.lane and t.state = 'ready' and not t.parked",
+        "where t.lane = served.lane and t.state = 'ready'",
+        f"{CONTRACT}/test_submit.py",
+    ),
+    mutant(
+        "what is not due is unparked",
+        f"{PG}/tasks.sql",
+        "select id from task where state = 'ready' and parked and ready_at <= {now}\n",
+        "select id from task where state = 'ready' and parked\n",
+        f"{CONTRACT}/test_submit.py",
+    ),
+    mutant(
+        "the token does not grow",
+        f"{PG}/tasks.sql",
+        "set state = 'running', token = t.token + 1, tries",
+        "set state = 'running', token = greatest(t.token, 1), tries",
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "rank ignores priority",
+        "engine/opening.py",
+        "return max(0, min(10, priority + offset)) * HOUR",
+        "return 0",
+        f"{CONTRACT}/test_claim.py",
+    ),
+]
+
+HOLD = [
+    mutant(
+        "a beat renews under any token",
+        f"{PG}/workers.sql",
+        "where t.token = n.token and t.state = 'running'",
+        "where t.state = 'running'",
+        f"{CONTRACT}/test_beat.py",
+        quick=True,
+    ),
+    mutant(
+        "a beat renews under any token, on SQLite",
+        f"{LITE}/workers.sql",
+        "where task.id = n.id and task.token = n.token and task.state",
+        "where task.id = n.id and task.state",
+        f"{CONTRACT}/test_beat.py",
+    ),
+    mutant(
+        "a beat renews what has run out",
+        f"{PG}/workers.sql",
+        "and t.worker = :worker and t.lease_until > {now}",
+        "and t.worker = :worker",
+        f"{CONTRACT}/test_beat.py",
+    ),
+    mutant(
+        "a beat renews the leases of others",
+        f"{PG}/workers.sql",
+        "and t.worker = :worker and t.lease_until > {now}",
+        "and t.lease_until > {now}",
+        f"{CONTRACT}/test_beat.py",
+    ),
+    mutant(
+        "any beat ends a row of losses",
+        f"{PG}/workers.sql",
+        "losses = case when h.moved then 0 else t.losses end",
+        "losses = 0",
+        f"{CONTRACT}/test_beat.py",
+    ),
+    mutant(
+        "keep is not fenced",
+        "engine/holding.py",
+        'if row["state"] != State.RUNNING or row["token"] != token:',
+        'if row["state"] != State.RUNNING:',
+        f"{CONTRACT}/test_keep.py",
+        quick=True,
+    ),
+    mutant(
+        "keep outlives the lease",
+        "engine/holding.py",
+        'if row["now"] >= row["lease_until"]:',
+        "if token < 0:",
+        f"{CONTRACT}/test_keep.py",
+    ),
+    mutant(
+        "to keep the same again is progress",
+        "engine/holding.py",
+        'moved = any(_is_news(item, known.get(item["name"])) for item in artifacts)',
+        "moved = True",
+        f"{CONTRACT}/test_keep.py",
+    ),
+    mutant(
+        "another stage version adopts what was kept",
+        (f"{PG}/artifacts.sql", f"{LITE}/artifacts.sql"),
+        "where task_id = :task_id and stage_version = :stage_version",
+        "where task_id = :task_id and :stage_version > 0",
+        f"{CONTRACT}/test_keep.py",
+    ),
+]
+
+SETTLE = [
+    mutant(
+        "settle does not lock the job",
+        f"{PG}/jobs.sql",
+        "from job where id = any (:ids::bigint[]) order by id for no key update",
+        "from job where id = any (:ids::bigint[]) order by id",
+        STEPS + "::test_in_every_order[postgres-the last two pieces are held: done | the other done]",
+        quick=True,
+    ),
+    mutant(
+        "settle does not lock the task",
+        f"{PG}/tasks.sql",
+        "order by t.id for no key update\n\n-- name: settle",
+        "order by t.id\n\n-- name: settle",
+        STEPS + "::test_in_every_order[postgres-a piece is held: done | gone]",
+    ),
+    mutant(
+        "tasks are locked in any order",
+        "engine/settle.py",
+        'yield Ask("task_hold", {"ids": sorted({word.task_id for word in words})})',
+        'yield Ask("task_hold", {"ids": [word.task_id for word in words][:1]})',
+        f"{CONTRACT}/test_batches.py",
+    ),
+    mutant(
+        "the short way does not check the token",
+        f"{PG}/tasks.sql",
+        "where t.token = m.token and t.state = 'running' and (not",
+        "where t.state = 'running' and (not",
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "the short way does not check the lease",
+        f"{PG}/tasks.sql",
+        " and (not (select lone from clock) or t.lease_until > {now})",
+        "",
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "the short way does not look for a cancel",
+        f"{PG}/tasks.sql",
+        "from held where job_id <> all (array(select id from halted where yes))",
+        "from held",
+        f"{CONTRACT}/test_settle.py",
+        quick=True,
+    ),
+    mutant(
+        "the short way does not lock the job",
+        f"{PG}/tasks.sql",
+        "and id = any (array(select job_id from held)) order by id for no key update",
+        "and id = any (array(select job_id from held)) order by id",
+        STEPS + "::test_in_every_order[postgres-a lone task is held: lone | cancel]",
+    ),
+    mutant(
+        "repeats are not recognised",
+        "engine/settle.py",
+        "    if hearing.unheard:\n",
+        "    if not words:\n",
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "another body is taken for a repeat",
+        "engine/settle.py",
+        'row["digest"] and row["digest"] == digest_of(word.fact)',
+        'row["digest"]',
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "a failing job gets work in the same batch",
+        "engine/settle.py",
+        "    hearing.halt()\n",
+        "",
+        f"{CONTRACT}/test_flows.py",
+    ),
+    mutant(
+        "the plan of a failing job is lost",
+        "engine/consequences.py",
+        "        if row.state is State.NEW:\n            state = State.CANCELLED",
+        "        if row.state is State.NEW and not self.failing:\n            state = State.CANCELLED",
+        f"{CONTRACT}/test_flows.py",
+    ),
+    mutant(
+        "an error cancels nothing",
+        "engine/consequences.py",
+        '        if change.failing and not change.job["failing"]:\n',
+        "        if change.failing and not change.rows:\n",
+        f"{CONTRACT}/test_flows.py",
+    ),
+    mutant(
+        "a stage opens tasks that have ended",
+        f"{PG}/tasks.sql",
+        "where t.job_id = o.job_id and t.stage = o.number and t.state = 'new'",
+        "where t.job_id = o.job_id and t.stage = o.number",
+        f"{CONTRACT}/test_retry.py",
+    ),
+]
+
+REST = [
+    mutant(
+        "no grace after an outage",
+        "engine/recovery.py",
+        "    if grace:\n",
+        "    grace = False\n    if grace:\n",
+        f"{CONTRACT}/test_recovery.py",
+        quick=True,
+    ),
+    mutant(
+        "an outage counts as a stall",
+        (f"{PG}/workers.sql",),
+        "stops_at = stops_at + least(:silent::bigint, {now} - claimed_at)",
+        "stops_at = stops_at + 0 * :silent::bigint",
+        f"{CONTRACT}/test_recovery.py",
+    ),
+    mutant(
+        "the sweep finds no lost lease",
+        f"{PG}/tasks.sql",
+        "where state = 'running' and (lease_until <= {now} or stops_at <= {now})",
+        "where state = 'running' and stops_at <= {now}",
+        f"{CONTRACT}/test_recovery.py",
+    ),
+    mutant(
+        "a pid that was given to another process is taken for the worker",
+        "world.py",
+        "!= ",
+        "is None and 0 != ",
+        f"{CONTRACT}/test_gone.py",
+    ),
+    mutant(
+        "a disabled worker keeps its leases",
+        "engine/__init__.py",
+        "        if mode is Mode.DISABLED:\n",
+        "        if mode is Mode.DISABLED and revoke is None:\n",
+        f"{CONTRACT}/test_gone.py",
+    ),
+    mutant(
+        "cancel leaves what is ready",
+        f"{PG}/tasks.sql",
+        "(t.state = 'new' or t.id in (select id from ready))",
+        "t.state = 'new'",
+        f"{CONTRACT}/test_cancel.py",
+    ),
+    mutant(
+        "a dedupe key is not unique",
+        f"{PG}/schema/1_work.sql",
+        "create unique index job_dedupe",
+        "create index job_dedupe",
+        STEPS + "::test_in_every_order[postgres-somebody submits: with a dedupe key | with a dedupe key]",
+    ),
+    mutant(
+        "a key takes any body",
+        "engine/submit.py",
+        'if row["digest"] != digest:',
+        "if not digest:",
+        f"{CONTRACT}/test_keys.py",
+    ),
+    mutant(
+        "a retry begins with token zero",
+        f"{PG}/jobs.sql",
+        "update task set state = 'new', tries = 0,",
+        "update task set state = 'new', token = 0, tries = 0,",
+        f"{CONTRACT}/test_retry.py",
+    ),
+    mutant(
+        "a retry does done work again",
+        f"{PG}/jobs.sql",
+        "and state in ('error', 'cancelled')",
+        "and state in ('error', 'cancelled', 'done')",
+        f"{CONTRACT}/test_retry.py",
+    ),
+    mutant(
+        "an edit does not look at the version",
+        "engine/control.py",
+        'version != job["version"]',
+        "version < 0",
+        f"{CONTRACT}/test_edit.py",
+    ),
+    mutant(
+        "a job comes after one that failed",
+        "engine/control.py",
+        "outcome != Status.COMPLETED",
+        "outcome == Status.PENDING",
+        f"{CONTRACT}/test_submit.py",
+    ),
+    mutant(
+        "SQLite does not wait for the disk",
+        "store/sqlite.py",
+        "pragma synchronous = full",
+        "pragma synchronous = off",
+        f"{CONTRACT}/test_schema.py",
+    ),
+    mutant(
+        "a newer schema is taken for ours",
+        "store/migrate.py",
+        "    if current > known:\n",
+        "    if known < 0:\n",
+        f"{CONTRACT}/test_schema.py",
+    ),
+    mutant(
+        "one sweep returns one batch",
+        "engine/__init__.py",
+        "if not returned or len(words) < recovery.BATCH:",
+        "if returned >= 0:",
+        f"{CONTRACT}/test_recovery.py",
+    ),
+]
+
+MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST]
+QUICK = [mutant for mutant in MUTANTS if mutant.quick]
