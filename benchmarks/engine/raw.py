@@ -1,9 +1,9 @@
 """The limit: what PostgreSQL and asyncpg can do when nobody keeps a contract.
 
-A table with a primary key, a partial ready index and a lease index (without it nobody could find what a dead
-worker held), one claim statement, one completion statement, nothing else: no fence, no attempts, no events, no fairness. On uvloop,
-because others are, and with the server's default durability. It has the shape of a peer, so it
-is measured like one.
+A table with a primary key, a partial ready index and a lease index (without it nobody could find what
+a dead worker held), one claim statement, one completion statement, nothing else: no fence, no
+attempts, no events, no fairness. On uvloop, because others are, and with the server's default
+durability. It has the shape of a peer, so it is measured like one.
 """
 
 from __future__ import annotations
