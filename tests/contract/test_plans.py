@@ -1,0 +1,57 @@
+"""The hot statements walk an index, whatever lies around the few rows that they want: 100,000 tasks here."""
+
+import re
+
+import pytest
+
+from tests.backlog import HELD, Sizes, fill, plan_on_sqlite, statements, work_on_postgres
+from tests.bed import Bed
+
+SIZES = Sizes()
+# Through which index each statement is meant to reach the tasks.
+INDEXES = {
+    "claim": {"task_ready"},
+    "glance": {"task_ready", "task_parked"},
+    "unpark": {"task_parked"},
+    "task_hold": {"task_pkey"},
+    "overdue": {"task_running"},
+    "running_of": {"task_running"},
+    "beat": {"task_pkey"},
+}
+# As many rows as they want, with room for the walk through each lane and for the jobs beside the tasks.
+MOST_ROWS = 12 * HELD
+MOST_STEPS = 60_000
+WHOLE = re.compile(r"SCAN (task|job|t|j)( |$)(?!USING|VIRTUAL|LEFT-JOIN)")
+
+
+@pytest.mark.parametrize("bed", ["postgres"], indirect=True)
+async def test_on_postgres_no_hot_statement_reads_more_than_it_wants(bed: Bed) -> None:
+    await fill(bed, SIZES)
+    wrong: list[str] = []
+
+    for name, params in statements(bed, SIZES).items():
+        for mode in ("force_custom_plan", "force_generic_plan"):
+            work = await work_on_postgres(bed, name, params, mode)
+            if "task" in work.scanned or "job" in work.scanned:
+                wrong.append(f"{name}, {mode}: reads {work.scanned} as a whole")
+            if work.rows > MOST_ROWS:
+                wrong.append(f"{name}, {mode}: reads {work.rows} rows")
+            if not INDEXES.get(name, set()) <= work.indexes:
+                wrong.append(f"{name}, {mode}: uses {sorted(work.indexes)}")
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("bed", ["sqlite"], indirect=True)
+async def test_on_sqlite_no_hot_statement_reads_more_than_it_wants(bed: Bed) -> None:
+    await fill(bed, SIZES)
+    wrong: list[str] = []
+
+    for name, params in statements(bed, SIZES).items():
+        said, steps = plan_on_sqlite(bed, name, params)
+        whole = [line for line in said if WHOLE.match(line)]
+        missed = [index for index in INDEXES.get(name, set()) - {"task_pkey"} if index not in str(said)]
+        if whole or missed or steps > MOST_STEPS:
+            wrong.append(f"{name}: {steps} instructions, reads {whole} as a whole, does not use {missed}: {said}")
+
+    assert wrong == []
