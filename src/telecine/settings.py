@@ -52,7 +52,7 @@ class Settings(BaseModel):
         repr=False,
         description="The database that holds all state: sqlite:///path or postgresql://…",
     )
-    pool_size: int = Field(4, ge=1, le=100, description="Connections to PostgreSQL, besides the one for beats")
+    pool_size: int = Field(4, ge=1, le=100, description="Connections to PostgreSQL that write; half as many more read")
     queue_mode: str = Field("database", description="How wake-ups travel: `database`")
     artifacts_url: str = Field(
         ".telecine/artifacts", repr=False, description="Where files that tasks keep are stored: a folder or s3://…"
