@@ -43,17 +43,16 @@ class Verdict:
         return self.word == "killed"
 
 
-def apply(mutant: Mutant, source: Path) -> None:
-    """Replace the text in the copy; it must be there exactly as often as it is meant to."""
+def find(mutant: Mutant, source: Path = ROOT / "src") -> dict[Path, str]:
+    """The files of a mutant with their new text; what is replaced must be there exactly once."""
+    changed: dict[Path, str] = {}
     for file in mutant.files:
         path = source / "telecine" / file
         text = path.read_text()
-        found = text.count(mutant.old)
-        if found == 0:
-            raise LookupError(f"mutant {mutant.name!r}: its text is no longer in {file}")
-        if found > 1:
+        if (found := text.count(mutant.old)) != 1:
             raise LookupError(f"mutant {mutant.name!r}: its text is {found} times in {file}")
-        path.write_text(text.replace(mutant.old, mutant.new))
+        changed[path] = text.replace(mutant.old, mutant.new)
+    return changed
 
 
 @contextlib.contextmanager
@@ -61,7 +60,8 @@ def mutated(mutant: Mutant) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="telecine-mutant-") as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        apply(mutant, source)
+        for path, text in find(mutant, source).items():
+            path.write_text(text)
         yield source
 
 
@@ -103,7 +103,7 @@ def main(words: list[str]) -> int:
     return 0 if killed == len(verdicts) else 1
 
 
-__all__ = ["MUTANTS", "QUICK", "Verdict", "judge", "judge_all"]
+__all__ = ["MUTANTS", "QUICK", "Mutant", "Verdict", "find", "judge", "judge_all"]
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -17,5 +17,5 @@ def test_no_history_breaks_an_invariant_and_every_job_can_end(bounds: Bounds) ->
     found = search(Machine(bounds))
 
     print(f"{found.worlds:,} worlds, {found.steps:,} steps")
-    assert found.worlds > 100_000
+    assert found.worlds > 20_000
     assert found.stuck == 0

@@ -6,7 +6,7 @@ It shares no code with the engine: it is the second opinion.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -23,14 +23,22 @@ async def audit(sql: Sql) -> list[str]:
     tasks = await sql("select * from task")
     attempts = await sql("select * from attempt")
     wrong: list[str] = []
+    keys = Counter((job["owner"], job["dedupe_key"]) for job in jobs if job["dedupe_key"] and job["outcome"] is None)
+    wrong += [f"dedupe key {key} is held by {count} jobs" for key, count in keys.items() if count > 1]
+    stages_of, tasks_of, attempts_of = _by("job_id", stages), _by("job_id", tasks), _by("task_id", attempts)
     for job in jobs:
-        own_stages = [stage for stage in stages if stage["job_id"] == job["id"]]
-        own_tasks = [task for task in tasks if task["job_id"] == job["id"]]
-        wrong += [f"job {job['id']}: {fault}" for fault in _job(job, graphs[job["flow_id"]], own_stages, own_tasks)]
+        faults = _job(job, graphs[job["flow_id"]], stages_of[job["id"]], tasks_of[job["id"]])
+        wrong += [f"job {job['id']}: {fault}" for fault in faults]
     for task in tasks:
-        own = [attempt for attempt in attempts if attempt["task_id"] == task["id"]]
-        wrong += [f"task {task['id']}: {fault}" for fault in _task(task, own)]
+        wrong += [f"task {task['id']}: {fault}" for fault in _task(task, attempts_of[task["id"]])]
     return wrong
+
+
+def _by(column: str, rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        found[row[column]].append(row)
+    return found
 
 
 def _graph(text: Any) -> list[dict[str, Any]]:

@@ -135,9 +135,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one order went: who moved when, and what each side got."""
+    """How one order went: who moved when, who had ended first, and what each side got."""
 
     order: str
+    ended: str
     first: Any
     second: Any
 
@@ -160,10 +161,13 @@ class Stepper:
         }
         for side, make in zip(sides.values(), (first, second), strict=True):
             side.start(make)
-        order, others = "", []
+        order, ended, others = "", "", []
         while not all(side.is_done for side in sides.values()):
             for side in sides.values():
                 await side.settled(self._watch)
+            # Whoever moved last has ended before the one that waited for it.
+            turn = order[-1:] + "".join(name for name in sides if name != order[-1:])
+            ended += "".join(name for name in turn if sides[name].is_done and name not in ended)
             able = [name for name, side in sides.items() if side.can_move]
             if not able:
                 await asyncio.sleep(0)
@@ -179,7 +183,9 @@ class Stepper:
             side.task.result()
             if isinstance(side.result, Deadlock):
                 raise Deadlock(f"order {order}: {side.result}")
-        return Outcome(order, sides["a"].result, sides["b"].result), others
+        turn = order[-1] + "".join(name for name in sides if name != order[-1])
+        ended += "".join(name for name in turn if name not in ended)
+        return Outcome(order, ended, sides["a"].result, sides["b"].result), others
 
 
 @asynccontextmanager
@@ -201,4 +207,4 @@ async def sequential(bed: Bed, first: Make, second: Make, order: str) -> Outcome
             results[name] = await bed.store.run(first if name == "a" else second)
         except TelecineError as error:
             results[name] = error
-    return Outcome(order, results["a"], results["b"])
+    return Outcome(order, order, results["a"], results["b"])

@@ -56,6 +56,18 @@ async def test_a_beat_under_an_old_token_or_of_another_worker_renews_nothing(bed
     assert (await bed.task(new.task_id))["lease_until"] == new.until
 
 
+async def test_a_beat_under_the_token_of_an_earlier_attempt_of_its_own_renews_nothing(bed: Bed) -> None:
+    old, _ = await two_leases(bed)
+    await bed.release(old)
+    new = await bed.take()
+    bed.pass_time(SECOND)
+
+    orders = await bed.beaten(old)
+
+    assert (new.task_id, orders.renewed, orders.lost) == (old.task_id, (), ((old.task_id, 1),))
+    assert (await bed.task(new.task_id))["lease_until"] == new.until
+
+
 async def test_a_beat_of_nothing_still_tells_the_worker_its_mode(bed: Bed) -> None:
     await bed.enact(CUT)
     await bed.engine.set_mode(bed.worker, Mode.DRAINING)

@@ -40,7 +40,7 @@ async def test_in_every_order(bed: Bed, scene: str, one: str, other: str) -> Non
     seen: set[object] = set()
 
     async def look(outcome: Outcome) -> None:
-        check(outcome)
+        check(outcome, one, other)
         await bed.audited()
         if (ending := await snapshot(bed)) not in seen:
             seen.add(ending)
@@ -111,8 +111,13 @@ async def snapshot(bed: Bed) -> object:
     return str(jobs), str(tasks)
 
 
-def check(outcome: Outcome) -> None:
+def check(outcome: Outcome, one: str, other: str) -> None:
     """What the two answers must say together."""
+    first, last = (one, other) if outcome.ended == "ab" else (other, one)
+    if first in ("cancel", "drain") and last == "claim":
+        rows = outcome.second if outcome.ended == "ab" else outcome.first
+        granted = [row["id"] for row in rows if not row["halted"]]
+        assert granted == [], f"{outcome.order}: granted after the {first} was acknowledged"
     answers = [outcome.first, outcome.second]
     heard = [
         answer

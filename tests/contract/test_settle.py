@@ -3,7 +3,7 @@
 import pytest
 
 from telecine.engine import Submission
-from telecine.facts import ERROR_CHARS, LEASE, SECOND, Answer, Done, Fact, Failed, Lease, Released, State, Word
+from telecine.facts import ERROR_CHARS, LEASE, SECOND, Answer, Done, Expired, Fact, Failed, Lease, Released, State, Word
 from tests.bed import Bed
 from tests.make import a_flow, a_stage
 
@@ -104,6 +104,24 @@ async def test_a_late_worker_changes_nothing(bed: Bed, flow, fact: Fact) -> None
     assert refused(answer) == "lease_lost"
     assert (await bed.task(late.task_id))["token"] == current.token == 2
     assert (await bed.done(current)).accepted
+    await bed.audited()
+
+
+@FLOWS
+async def test_a_late_worker_changes_nothing_that_others_have_taken_meanwhile(bed: Bed, flow) -> None:  # type: ignore[no-untyped-def]
+    [late] = await leases(bed, 1, flow)
+    other, bob = await bed.another_engine(), await bed.enlist("bob")
+    bed.pass_time(LEASE)
+    await other.settle([Word(late.task_id, 1, Expired())])
+    [current] = await other.claim(bob, "r", bed.lanes, 1)
+
+    answer = await bed.done(late)
+
+    task = await bed.task(late.task_id)
+    assert refused(answer) == "lease_lost"
+    assert (task["state"], task["token"], task["worker"]) == ("running", 2, bob)
+    [accepted] = await other.settle([Word(current.task_id, 2, Done())])
+    assert accepted.accepted
     await bed.audited()
 
 
