@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from telecine.engine.shown import JobView, StageView, Waiting
 
 MOST_FILES = 20
+MOST_RESULTS = 10
 MOST_WARNINGS = 5
 
 
@@ -37,7 +38,7 @@ async def reasons_of(client: Client, view: JobView) -> dict[str, Waiting]:
 
 def render(view: JobView, waits: dict[str, Waiting], now: Instant) -> RenderableType:
     parts: list[RenderableType] = [_head(view), _facts(view, now), Text(), _stages(view, waits, now)]
-    parts += _error(view) + _warnings(view) + _files(view)
+    parts += _error(view) + _warnings(view) + _results(view) + _files(view)
     return Group(*parts)
 
 
@@ -116,6 +117,22 @@ def _warnings(view: JobView) -> list[RenderableType]:
     if view.warning_count > len(lines):
         lines.append(show.dim(f"and {show.count(view.warning_count - len(lines), 'more warning')}"))
     return [Text(), *lines] if lines else []
+
+
+def _results(view: JobView) -> list[RenderableType]:
+    if not view.results:
+        return []
+    many = {stage.name for stage in view.stages if stage.fan_out}
+    table = show.table("result of", "")
+    for result in view.results[:MOST_RESULTS]:
+        place = f"{result.stage}[{result.position}]" if result.stage in many else result.stage
+        table.add_row(place, show.short(show.compact(result.value), 400))
+    more = len(view.results) - MOST_RESULTS
+    return [
+        Text(),
+        table,
+        *([show.dim(f"and {show.count(more, 'more result')}; `--json` has them")] if more > 0 else []),
+    ]
 
 
 def _files(view: JobView) -> list[RenderableType]:

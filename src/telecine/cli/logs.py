@@ -62,7 +62,7 @@ def _print(line: LogLine) -> None:
     text.append(f"{line.level:<7} ", style=TONES.get(line.level, ""))
     text.append("$ " if line.kind == "step" else "").append(line.message)
     data = dict(line.data or {})
-    tail = data.pop("tail", "") if line.kind == "step" else ""
+    tail = data.pop("tail", "") if line.kind == "step" else data.pop("traceback", "")
     if data:
         text.append(f"  {show.compact(data)}", style="bright_black")
     if tail:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from telecine.engine.shelf import Shelf
-from telecine.engine.shown import JobView, OutputFile, Problem, StageView, Subject, WorkerName
+from telecine.engine.shown import JobView, OutputFile, Problem, Result, StageView, Subject, WorkerName
 from telecine.errors import NotFound
 from telecine.facts import Json, State, Status
 from telecine.graph import Graph, StageRow, StageSpec
@@ -30,7 +31,9 @@ def live_job(job_id: int, shelf: Shelf, most: int = MOST_SHOWN) -> Steps[JobView
     if not rows:
         return None
     graph = (yield from shelf.fetch([rows[0]["flow_id"]]))[rows[0]["flow_id"]]
-    return _job(rows[0], graph)
+    results = yield Ask("view_results", {"id": job_id, "most": most})
+    found = tuple(Result(stage=r["name"], position=r["position"], value=json.loads(r["result"])) for r in results)
+    return replace(_job(rows[0], graph), results=found)
 
 
 def archived(job_id: int) -> Steps[tuple[dict[str, Any], int]]:
@@ -196,6 +199,7 @@ def job_from(document: dict[str, Any], archived_at: int) -> JobView:
         "subject": None if document["subject"] is None else tuple(document["subject"]),
         "stages": tuple(StageView(**{**s, "needs": tuple(s["needs"])}) for s in document["stages"]),
         "outputs": tuple(OutputFile(**o) for o in document["outputs"]),
+        "results": tuple(Result(**r) for r in document.get("results", ())),
         "warnings": tuple(Problem(**p) for p in document["warnings"]),
         "workers": tuple(WorkerName(**w) for w in document["workers"]),
         "waits_for": tuple(document["waits_for"]),

@@ -113,5 +113,5 @@ def _told(row: Row, after: After, now: int) -> dict[str, Json]:
     if after.ready_at is not None:
         told["ready_at"] = after.ready_at
     if after.outcome == "lost":
-        told["silent_ms"] = now - row["lease_until"]
+        told["silent_ms"] = max(0, now - row["lease_until"])
     return told

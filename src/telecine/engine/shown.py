@@ -46,6 +46,15 @@ class StageView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one task returned."""
+
+    stage: str
+    position: int
+    value: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputFile:
     name: str
     stage: str
@@ -93,7 +102,8 @@ class JobLine:
 class JobView(JobLine):
     """A job in full. `plan` gives the number of positions of each fanned-out stage that has been planned.
 
-    `outputs` and `warnings` hold the first hundred; `output_count` and `warning_count` tell how many there are.
+    `outputs`, `warnings` and `results` hold the first hundred, results of the last stage first; `output_count` and
+    `warning_count` tell how many there are.
     """
 
     flow_version: int
@@ -108,6 +118,7 @@ class JobView(JobLine):
     workers: tuple[WorkerName, ...]
     waits_for: tuple[int, ...]
     dedupe_key: str | None
+    results: tuple[Result, ...] = ()
     archived_at: Instant | None = None
 
 

@@ -122,7 +122,7 @@ with clock as materialized (
     insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
         started_at, ended_at)
     select go.id, go.token, go.job_id, go.generation, go.try, go.worker, go.outcome, go.digest, go.state, go.ready_at,
-        go.error::jsonb, case when go.outcome = 'lost' then go.at - go.lease_until end, go.claimed_at, go.at
+        go.error::jsonb, case when go.outcome = 'lost' then greatest(0, go.at - go.lease_until) end, go.claimed_at, go.at
     from go
 ), s as (
     -- The counter moves by what was settled, never to a number that somebody read earlier.

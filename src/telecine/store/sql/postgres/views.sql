@@ -221,3 +221,7 @@ select
     (select count(*) from worker where gone_at is null and beat_at > {now} - :within::bigint)::integer as workers,
     (select coalesce(sum(slots), 0) from worker where gone_at is null and mode = 'active' and revoked_at is null
         and beat_at > {now} - :within::bigint)::integer as slots
+
+-- name: view_results
+select s.name, t.position, t.result::text as result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
+where s.job_id = :id and t.state = 'done' and t.result is not null order by s.number desc, t.position limit :most

@@ -58,7 +58,7 @@ from json_each(:ids) as i join task t on t.id = i.value where t.state = 'running
 insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
     started_at, ended_at)
 select id, token, job_id, :generation, tries, worker, :outcome, :digest, :state, :ready_at, :error,
-    case when :outcome = 'lost' then :at - lease_until end, claimed_at, :at
+    case when :outcome = 'lost' then max(0, :at - lease_until) end, claimed_at, :at
 from task where id = :id and token = :token;
 insert into event (at, kind, job_id, task_id, stage, token, worker, data)
 select :at, :kind, job_id, id, stage, token, worker, :data from task where id = :id and token = :token;
