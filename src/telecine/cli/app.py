@@ -62,7 +62,9 @@ for panel, commands in PANELS.items():
 def run(arguments: Sequence[str]) -> int:
     """Run one command; whatever is expected to go wrong ends in one sentence and a number."""
     try:
-        return app(list(arguments), standalone_mode=False) or OK
+        code = app(list(arguments), standalone_mode=False) or OK
+        sys.stdout.flush()  # here, where a reader that has left can still be told from a fault
+        return code
     except TelecineError as error:
         complain(str(error))
         return exit_code(error)
@@ -79,5 +81,6 @@ def run(arguments: Sequence[str]) -> int:
             raise
         context = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-        complain(f"{' '.join(sentence().split())}{hint}")
+        if words := " ".join(sentence().split()):  # none when the help was all that was to say
+            complain(f"{words}{hint}")
         return BAD_INPUT
