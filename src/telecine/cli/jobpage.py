@@ -93,7 +93,10 @@ def _stages(view: JobView, waits: dict[str, Waiting], now: Instant) -> Table:
 
 def _note(stage: StageView, waiting: Waiting | None, now: Instant) -> str:
     if waiting is not None:
-        return waiting.text if waiting.until is None else f"due {show.ago(waiting.until, now)}"
+        if waiting.until is None:
+            return waiting.text
+        why = show.short(waiting.text, 100) if stage.state == "ready" and waiting.text.startswith("attempt") else ""
+        return f"due {show.ago(waiting.until, now)}{'; ' if why else ''}{why}"
     if stage.fan_out and not stage.total and stage.state == "new":
         return "not planned yet"
     return ", ".join(f"{n} {state}" for state, n in stage.counts.items() if state in ("error", "cancelled") and n)

@@ -50,7 +50,9 @@ def why(row: Row, graph: Graph, serving: Rows) -> Waiting:
     if row["paused"]:
         return Waiting(reason="paused", text=f"flow {graph.flow!r} is paused")
     if row["parked"] and row["ready_at"] > row["now"]:
-        return Waiting(reason="parked", text="it is not due yet", until=row["ready_at"])
+        error = loads(row["error"], {})
+        text = f"attempt {row['tries']} failed: {error['message']}" if error else "it is not due yet"
+        return Waiting(reason="parked", text=text, until=row["ready_at"])
     if not any(_serves(worker, row["lane"]) for worker in serving):
         return Waiting(reason="no_worker", text=f"no live worker serves {row['lane']}")
     ahead = row["ahead"]

@@ -96,8 +96,11 @@ class Outbox:
         if answer.accepted:
             if isinstance(fact, Done):
                 self._held.done += 1
-            elif not isinstance(fact, Released):
+            elif isinstance(fact, Failed):
                 self._held.failed += 1
+                lease = attempt.lease
+                place = f"task {lease.task_id} (job {lease.job_id}, {lease.stage}[{lease.position}])"
+                log.warning("%s: attempt %s of %s failed: %s", place, lease.attempt, lease.max_attempts, fact.message)
         elif answer.code == "job_cancelled":
             # Done came too late. Say that nobody works on it, so that the job can end now.
             self.say(attempt, Released("cancelled"))
