@@ -27,6 +27,7 @@ from proof.mutant_list import MUTANTS, QUICK, Mutant
 from tests.postgres import fresh_schema, shared_postgres
 
 ROOT = Path(__file__).parents[1]
+PATIENCE = 300.0
 # A mutant that the database or Python does not even understand proves nothing.
 NONSENSE = re.compile(r"syntax error|SyntaxError|IndentationError|NameError|no such column|does not exist|near \"")
 
@@ -34,7 +35,7 @@ NONSENSE = re.compile(r"syntax error|SyntaxError|IndentationError|NameError|no s
 @dataclass(frozen=True)
 class Verdict:
     mutant: Mutant
-    word: str  # killed, survived, nonsense
+    word: str  # killed, survived, nonsense, hung
     seconds: float
     output: str
 
@@ -76,9 +77,12 @@ def judge(mutant: Mutant, postgres_url: str) -> Verdict:
             "TELECINE_MUTATED": str(source),
         }
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests]
-        run = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
-        )
+        try:
+            run = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict(mutant, "hung", PATIENCE, "")
     word = {0: "survived", 1: "killed"}.get(run.returncode, "nonsense")
     if word == "killed" and not mutant.noisy and NONSENSE.search(run.stdout):
         word = "nonsense"

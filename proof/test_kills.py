@@ -61,9 +61,10 @@ class Client:
 
 
 @asynccontextmanager
-async def clients(url: str, worker: WorkerId, kill: int, count: int = 4) -> AsyncIterator[list[Client]]:
-    some = [Client(url, seed=kill * 100 + n) for n in range(count)]
-    tasks = [asyncio.create_task(client.live(worker, f"{kill} {n}")) for n, client in enumerate(some)]
+async def clients(url: str, worker: WorkerId, count: int = 4) -> AsyncIterator[list[Client]]:
+    """They live through every kill, and find their way back each time."""
+    some = [Client(url, seed=n) for n in range(count)]
+    tasks = [asyncio.create_task(client.live(worker, f"client {n}")) for n, client in enumerate(some)]
     try:
         yield some
     finally:
@@ -72,60 +73,60 @@ async def clients(url: str, worker: WorkerId, kill: int, count: int = 4) -> Asyn
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_postgres_that_is_killed_fifty_times_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    dice = random.Random(7)
-    jobs: set[int] = set()
-    done: set[int] = set()
+async def enlist(url: str, dice: random.Random) -> WorkerId:
+    store = open_store(url, dice=dice)
+    await bring_up_to_date(store, url)
+    worker = await Engine(store).enlist(Registration(name="ann", hostname="here", lanes=tuple(LANES)))
+    await store.close()
+    return worker
 
-    async def prepare(url: str) -> WorkerId:
-        store = open_store(url, dice=dice)
-        await bring_up_to_date(store, url)
-        worker = await Engine(store).enlist(Registration(name="ann", hostname="here", lanes=tuple(LANES)))
+
+async def check(url: str, some: list[Client]) -> None:
+    """Whatever was acknowledged up to now is there."""
+    jobs = set().union(*(client.jobs for client in some))
+    done = set().union(*(client.done for client in some))
+    store = open_store(url, dice=random.Random(1))
+    try:
+        there = {row["id"] for row in await execute(store, "select id from job")}
+        ended = {row["id"] for row in await execute(store, "select id from task where state = 'done'")}
+    finally:
         await store.close()
-        return worker
+    assert jobs - there == set(), f"{len(jobs - there)} acknowledged jobs are missing"
+    assert done - ended == set(), f"{len(done - ended)} acknowledged outcomes are missing"
 
-    async def one_life(url: str, worker: WorkerId, kill: int) -> None:
-        async with clients(url, worker, kill) as some:
+
+async def killed_again_and_again(server: PrivatePostgres, dice: random.Random) -> list[Client]:
+    worker = await enlist(server.url, dice)
+    async with clients(server.url, worker) as some:
+        for kill in range(KILLS):
             enough = WANTED * (kill + 1) / KILLS
             async with asyncio.timeout(60):
-                while len(jobs) + sum(len(client.jobs) for client in some) < enough:
+                while sum(len(client.jobs) for client in some) < enough:
                     await asyncio.sleep(0.01)
             await asyncio.sleep(dice.random() * 0.05)
             await asyncio.to_thread(server.kill)
-        for client in some:
-            jobs.update(client.jobs)
-            done.update(client.done)
+            await asyncio.to_thread(server.start)
+            await check(server.url, some)
+    return some
 
-    async def check(url: str) -> None:
-        store = open_store(url, dice=dice)
-        try:
-            there = {row["id"] for row in await execute(store, "select id from job")}
-            ended = {row["id"] for row in await execute(store, "select id from task where state = 'done'")}
-        finally:
-            await store.close()
-        assert jobs - there == set(), f"{len(jobs - there)} acknowledged jobs are missing"
-        assert done - ended == set(), f"{len(done - ended)} acknowledged outcomes are missing"
 
-    async def check_all(url: str) -> None:
-        store = open_store(url, dice=dice)
+def test_postgres_that_is_killed_fifty_times_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    async def done_twice(url: str) -> list[dict[str, object]]:
+        store = open_store(url, dice=random.Random(1))
         try:
-            twice = await execute(
+            return await execute(
                 store, "select task_id from attempt where state = 'done' group by task_id having count(*) > 1"
             )
-            assert twice == []
         finally:
             await store.close()
 
     with PrivatePostgres(tmp_path) as server:
-        worker = asyncio.run(prepare(server.url))
-        for kill in range(KILLS):
-            asyncio.run(one_life(server.url, worker, kill))
-            server.start()
-            asyncio.run(check(server.url))
-        asyncio.run(check_all(server.url))
+        some = asyncio.run(killed_again_and_again(server, random.Random(7)))
+        assert asyncio.run(done_twice(server.url)) == []
 
-    print(f"{KILLS} kills, {len(jobs):,} acknowledged submits, {len(done):,} acknowledged outcomes, 0 lost")
-    assert len(jobs) >= WANTED
+    jobs, done = (sum(map(len, sets)) for sets in zip(*((c.jobs, c.done) for c in some), strict=True))
+    print(f"{KILLS} kills, {jobs:,} acknowledged submits, {done:,} acknowledged outcomes, 0 lost")
+    assert jobs >= WANTED
 
 
 def test_sqlite_whose_process_is_killed_fifty_times_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -134,14 +135,7 @@ def test_sqlite_whose_process_is_killed_fifty_times_loses_nothing_that_was_ackno
     url = f"sqlite:///{path}"
     said: dict[str, set[int]] = {"job": set(), "done": set()}
 
-    async def prepare() -> WorkerId:
-        store = open_store(url, dice=dice)
-        await bring_up_to_date(store, url)
-        worker = await Engine(store).enlist(Registration(name="ann", hostname="here", lanes=tuple(LANES)))
-        await store.close()
-        return worker
-
-    worker = asyncio.run(prepare())
+    worker = asyncio.run(enlist(url, dice))
     for kill in range(KILLS):
         enough = WANTED * (kill + 1) // KILLS + dice.randint(0, 50)
         with subprocess.Popen(

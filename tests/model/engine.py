@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from telecine.engine.settle import digest_of
-from telecine.facts import HOUR, LEASE, Done, Expired, Fact, Mode, Overdue, State, Status, Task, TaskId
+from telecine.facts import HOUR, LEASE, Done, Expired, Fact, Mode, Overdue, Released, State, Status, Task, TaskId
 from telecine.graph import StageRow, advance
 from telecine.lifecycle import After, decide
 from tests.make import NOW, Loaded
@@ -117,6 +117,10 @@ class Model:
         self.requests[worker] = request
         if job.status is Status.PENDING:
             job.status = self._phase(job)
+
+    def is_out(self, lease: Lease) -> bool:
+        work = self.work[lease[0]]
+        return work.state is State.RUNNING and work.token == lease[1]
 
     def beat(self, worker: int, held: Sequence[tuple[Lease, float | None]]) -> tuple[set[Lease], set[Lease]]:
         renewed, stop = set(), set()
@@ -290,6 +294,9 @@ class Model:
                 elif work.stops_at is not None and work.stops_at <= self.now:
                     words.append(((work.place, work.token), Overdue("stalled")))
             self.settle(words)
+        for worker, mode in self.modes.items():
+            if mode is Mode.DISABLED:
+                self.give_back(worker, Released("disabled"))
         self.unpark()
 
     def give_back(self, worker: int, fact: Fact) -> None:
