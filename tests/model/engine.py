@@ -119,8 +119,7 @@ class Model:
             job.status = self._phase(job)
 
     def is_out(self, lease: Lease) -> bool:
-        work = self.work[lease[0]]
-        return work.state is State.RUNNING and work.token == lease[1]
+        return (self.work[lease[0]].state, self.work[lease[0]].token) == (State.RUNNING, lease[1])
 
     def beat(self, worker: int, held: Sequence[tuple[Lease, float | None]]) -> tuple[set[Lease], set[Lease]]:
         renewed, stop = set(), set()
@@ -276,8 +275,7 @@ class Model:
                 work.parked = False
 
     def sweep(self, period: int) -> None:
-        silent = self.now - self.pulse
-        if silent < period:
+        if (silent := self.now - self.pulse) < period:
             return
         self.pulse = self.now
         running = [work for work in self.work.values() if work.state is State.RUNNING]
@@ -289,16 +287,14 @@ class Model:
         else:
             words: list[tuple[Lease, Fact]] = []
             for work in running:
-                if (work.lease_until or 0) <= self.now:
-                    words.append(((work.place, work.token), Expired()))
-                elif work.stops_at is not None and work.stops_at <= self.now:
-                    words.append(((work.place, work.token), Overdue("stalled")))
+                expired, late = (work.lease_until or 0) <= self.now, (work.stops_at or self.now + 1) <= self.now
+                if expired or late:
+                    words.append(((work.place, work.token), Expired() if expired else Overdue("stalled")))
             self.settle(words)
-        for worker, mode in self.modes.items():
-            if mode is Mode.DISABLED:
-                self.give_back(worker, Released("disabled"))
+        for worker in [worker for worker, mode in self.modes.items() if mode is Mode.DISABLED]:
+            self.give_back(worker, Released("disabled"))
         self.unpark()
 
     def give_back(self, worker: int, fact: Fact) -> None:
-        held = [w for w in self.work.values() if w.state is State.RUNNING and w.worker == worker]
+        held = [w for w in self.work.values() if (w.state, w.worker) == (State.RUNNING, worker)]
         self.settle([((work.place, work.token), fact) for work in held])
