@@ -28,7 +28,7 @@ from tests.bed import Bed
 from tests.make import a_flow, a_policy, a_stage
 from tests.model import FLOWS, Lease, Model, Place
 
-EXAMPLES = int(os.environ.get("TELECINE_TEST_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("TELECINE_TEST_EXAMPLES", "60"))
 STEPS = 50
 # Of a mutant it is enough to know that it fails: to look for the shortest story would take minutes.
 PHASES = [Phase.explicit, Phase.generate] if "TELECINE_MUTATED" in os.environ else list(Phase)

@@ -94,9 +94,7 @@ class Model:
         return [(work.place, work.token) for work in found]
 
     def _claim(self, worker: int, request: str, wanted: int) -> list[Work]:
-        again = [
-            w for w in self.work.values() if w.state is State.RUNNING and (w.worker, w.request) == (worker, request)
-        ]
+        again = [w for w in self.running() if (w.worker, w.request) == (worker, request)]
         if again:
             return sorted(again, key=lambda work: (work.rank, work.born))
         if self.modes[worker] is not Mode.ACTIVE or self.requests.get(worker) == request:
@@ -117,6 +115,9 @@ class Model:
         self.requests[worker] = request
         if job.status is Status.PENDING:
             job.status = self._phase(job)
+
+    def running(self) -> list[Work]:
+        return [work for work in self.work.values() if work.state is State.RUNNING]
 
     def is_out(self, lease: Lease) -> bool:
         return (self.work[lease[0]].state, self.work[lease[0]].token) == (State.RUNNING, lease[1])
@@ -239,10 +240,8 @@ class Model:
             for position in range(row.total, row.total + len(pieces)):
                 self._add(job, row.number, position, state)
             n, lost = len(pieces), len(pieces) if job.failing else 0
-            self._set(
-                job,
-                row._replace(total=row.total + n, remaining=row.remaining + n - lost, cancelled=row.cancelled + lost),
-            )
+            grown = row._replace(total=row.total + n, remaining=row.remaining + n - lost)
+            self._set(job, grown._replace(cancelled=row.cancelled + lost))
 
     def _cancel_waiting(self, job: Job) -> None:
         for work in self.of(job):
@@ -278,15 +277,14 @@ class Model:
         if (silent := self.now - self.pulse) < period:
             return
         self.pulse = self.now
-        running = [work for work in self.work.values() if work.state is State.RUNNING]
         if silent > LEASE // 2:
-            for work in running:
+            for work in self.running():
                 work.lease_until = self.now + LEASE
                 if work.stops_at is not None:
                     work.stops_at += min(silent, self.now - work.claimed_at)
         else:
             words: list[tuple[Lease, Fact]] = []
-            for work in running:
+            for work in self.running():
                 expired, late = (work.lease_until or 0) <= self.now, (work.stops_at or self.now + 1) <= self.now
                 if expired or late:
                     words.append(((work.place, work.token), Expired() if expired else Overdue("stalled")))
@@ -296,5 +294,5 @@ class Model:
         self.unpark()
 
     def give_back(self, worker: int, fact: Fact) -> None:
-        held = [w for w in self.work.values() if (w.state, w.worker) == (State.RUNNING, worker)]
+        held = [work for work in self.running() if work.worker == worker]
         self.settle([((work.place, work.token), fact) for work in held])
