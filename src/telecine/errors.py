@@ -20,6 +20,8 @@ TelecineError
     Rejected             the database refuses this very request: to repeat it is useless
     SchemaTooNew         the database was migrated by a newer release
     SchemaMissing        the database was never migrated
+  MediaError             work on media went wrong
+    ChildFailed          the media child said so, or ended without a last word
   HandlerStopped         raised inside a handler whose lease is gone or whose job was cancelled
 """
 
@@ -117,6 +119,20 @@ class SchemaTooNew(StoreError):
 
 class SchemaMissing(StoreError):
     code = "schema_missing"
+
+
+class MediaError(TelecineError):
+    code = "media_error"
+
+
+class ChildFailed(MediaError):
+    code = "child_failed"
+
+    def __init__(self, message: str, *, code: str = "child_failed", permanent: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.permanent = permanent
 
 
 class HandlerStopped(TelecineError):

@@ -104,13 +104,15 @@ class Done:
 
     `plan` names stages further down that fan out, and gives one `Piece` (or bare input) per
     position; `facts` are merged into the subject; `publish` gives this job's artifacts to a new
-    version of the subject and makes it the current one; `skip` names stages further down that
-    need not run; `stop` ends the chain on purpose: what has not become ready is skipped.
+    version of the subject and makes it the current one; `carry` names artifacts of other jobs (by
+    `Shelved.id`) that belong to that version too; `skip` names stages further down that need not
+    run; `stop` ends the chain on purpose: what has not become ready is skipped.
     """
 
     result: Json = None
     facts: dict[str, Json] | None = None
     publish: bool = False
+    carry: tuple[int, ...] = ()
     plan: dict[str, list[Any]] | None = None
     skip: tuple[str, ...] = ()
     stop: bool = False
@@ -231,12 +233,26 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shelved:
+    """Something kept, and where: by which stage and position. `id` is its row, for `Done.carry`."""
+
+    stage: str
+    position: int
+    kept: Kept
+    id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What a handler may read besides its own input: results of needed stages, what is kept."""
+    """What a handler may read besides its own input: results of needed stages, what is kept.
+
+    `slots` is how many tasks of this flow the live, active workers can run at once.
+    """
 
     results: dict[str, Json] = field(default_factory=dict)
     kept: dict[str, Kept] = field(default_factory=dict)
     facts: dict[str, Json] = field(default_factory=dict)
+    slots: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

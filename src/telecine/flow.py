@@ -14,15 +14,28 @@ def shout(bench):
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from telecine.errors import BadFlow
-from telecine.facts import MINUTE, PHASES, SECOND, Brief, Done, Failed, Json, Kept, Outcome, Policy, Status
+from telecine.facts import MINUTE, PHASES, SECOND, Brief, Done, Failed, Json, Kept, Outcome, Policy, Shelved, Status
 from telecine.graph import Graph, StageSpec, build
 
 Run = Literal["process", "thread", "inline"]
+Reader = Callable[[int, int], Awaitable[bytes]]
+CHILD = "telecine.media.child"
+
+
+class MediaChild(Protocol):
+    """A media child at work. It talks in JSON objects, of any size, and hears them."""
+
+    def __aiter__(self) -> AsyncIterator[dict[str, Json]]:
+        """What it says, in order; `{"done": result}` comes last. `ChildFailed` if that never comes."""
+
+    async def say(self, message: Json) -> None:
+        """One object to it; waits while it does not listen. `ChildFailed` once it is gone."""
 
 
 class Bench(Protocol):
@@ -42,6 +55,7 @@ class Bench(Protocol):
     input: Json
     subject: tuple[str, str] | None
     brief: Brief
+    slots: int
 
     @property
     def scratch(self) -> Path:
@@ -63,6 +77,37 @@ class Bench(Protocol):
 
     def keep(self, name: str, path: Path, **facts: Json) -> Awaitable[Kept]:
         """Store the file as an artifact: whole, hashed, immutable, adopted by later attempts."""
+
+    def kept(self, name: str, *, check: bool = False) -> Awaitable[Kept | None]:
+        """What this task kept under `name`, if its bytes are still there in full size; `check` hashes them, too."""
+
+    def artifacts(self, *stages: str) -> Awaitable[list[Shelved]]:
+        """All that these stages of this job have kept so far, at every position; without names, all stages."""
+
+    def published(self) -> Awaitable[list[Shelved]]:
+        """All artifacts of the subject's current version; none if nothing was published."""
+
+    def fetch(self, kept: Kept) -> Awaitable[Path]:
+        """The bytes as a file, checked by size and SHA-256. Only read it: it may be the artifact itself."""
+
+    def read(self, kept: Kept, start: int = 0, length: int | None = None) -> Awaitable[bytes]:
+        """Some of the bytes. Nothing is hashed."""
+
+    def locate(self, kept: Kept) -> Path | None:
+        """Where the artifact lies, if artifacts are a local folder. Only read it."""
+
+    def child(
+        self,
+        order: Json,
+        *,
+        files: Mapping[str, int] | None = None,
+        source: Reader | None = None,
+        module: str = CHILD,
+    ) -> AbstractAsyncContextManager[MediaChild]:
+        """Run a media child on `order`; for inline handlers only. It is gone when the context has ended.
+
+        `files` names descriptors that it inherits; bytes that it asks for over the file `ask` come from `source`.
+        """
 
     @property
     def stopping(self) -> bool:

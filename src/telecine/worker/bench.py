@@ -107,4 +107,4 @@ class HandlerBench:
 if TYPE_CHECKING:
 
     def _is_a_bench(bench: HandlerBench) -> Bench:
-        return bench
+        return bench  # type: ignore[return-value]
