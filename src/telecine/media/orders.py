@@ -104,6 +104,7 @@ class EncodeVideo:
     drops: bool
     wanted: tuple[Wanted, ...]
     limits: Limits = Limits()
+    size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +135,7 @@ class EncodeAudio:
     borders: tuple[Fraction, ...]
     have: tuple[int, ...] = ()
     limits: Limits = Limits()
+    size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +187,7 @@ class Scan:
     picture: Picture | None
     sounds: tuple[Sound, ...]
     limits: Limits = Limits()
+    size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +198,7 @@ class Remux:
     format: str
     streams: tuple[int, ...]
     limits: Limits = Limits()
+    size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

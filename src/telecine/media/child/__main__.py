@@ -1,0 +1,114 @@
+"""Carry out one order and end.
+
+python -I -m telecine.media.child FD                            started by a worker; talks over the socket
+python -I -m telecine.media.child plan.json [--source PATH]     by hand: an attempt can be replayed
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from telecine.media.child import sandbox
+from telecine.media.child.canary import Canary
+from telecine.media.child.reader import Asked, Descriptor, Reader, SourceFailed
+from telecine.media.child.talk import Abandoned, Channel, Line, Refused, Stdout, Talk
+from telecine.media.orders import ORDERS
+from telecine.media.plain import from_plain
+
+Operation = Callable[[Any, Talk], Mapping[str, Any]]
+
+# Where an operation lives, if not as `run` in the module of its name.
+_HOMES = {"poster": ("stills", "poster"), "sprites": ("stills", "sprites")}
+_KINDS: dict[str, Any] = {kind.op: kind for kind in (*ORDERS, Canary)}
+
+
+def main(arguments: list[str]) -> int:
+    line, first = _opened(arguments)
+    try:
+        return _carry_out(first, line)
+    except Abandoned:
+        return 1
+    except Exception as error:
+        traceback.print_exc()
+        said = _told(error, first)
+        with suppress(Abandoned):
+            line.say({"error": {"code": said.code, "message": said.message, "permanent": said.permanent}})
+        return 1
+
+
+def _opened(arguments: list[str]) -> tuple[Line, dict[str, Any]]:
+    """The line to talk over, and what was said first."""
+    if len(arguments) == 1 and arguments[0].isdigit():
+        channel = Channel(int(arguments[0]))
+        sandbox.die_with_parent(int(arguments[0]))
+        return channel, channel.hear()
+    parser = argparse.ArgumentParser(prog="telecine.media.child", description="Carry out one order.")
+    parser.add_argument("plan", type=Path, help="the order as JSON, as the attempt's log has it")
+    parser.add_argument("--source", type=Path, help="the file to work on")
+    asked = parser.parse_args(arguments)
+    plan = json.loads(asked.plan.read_text())
+    first = plan if "order" in plan else {"order": plan}
+    first["files"] = {"source": os.open(asked.source, os.O_RDONLY)} if asked.source else {}
+    return Stdout(), first
+
+
+def _carry_out(first: Mapping[str, Any], line: Line) -> int:
+    told = first["order"]
+    if told.get("op") not in _KINDS:
+        raise Refused("bad_order", f"this release knows no operation {told.get('op')!r}", permanent=True)
+    order = _understood(told)
+    talk = Talk(line, source=_source(first), scratch=Path.cwd())
+    operation = _operation(told["op"])
+    talk.say(sandbox=sandbox.enter(order, talk.scratch))
+    talk.done(operation(order, talk))
+    return 0
+
+
+def _understood(told: Mapping[str, Any]) -> Any:
+    try:
+        return from_plain(_KINDS[told["op"]], {name: value for name, value in told.items() if name != "op"})
+    except (TypeError, ValueError) as error:
+        raise Refused("bad_order", f"the order does not fit its operation: {error}", permanent=True) from error
+
+
+def _operation(op: str) -> Operation:
+    module, name = _HOMES.get(op, (op, "run"))
+    found: Operation = getattr(import_module(f"telecine.media.child.{module}"), name)
+    return found
+
+
+def _source(first: Mapping[str, Any]) -> Reader | None:
+    files = first.get("files") or {}
+    if "source" in files:
+        return Reader(Descriptor(files["source"]))
+    if "ask" not in files:
+        return None
+    size = first["order"].get("size")
+    if size is None:
+        raise Refused("bad_order", "a source that is asked for in ranges needs its size in the order", permanent=True)
+    return Reader(Asked(files["ask"], size))
+
+
+def _told(error: Exception, first: Mapping[str, Any]) -> Refused:
+    """The error as the worker shall read it."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, SourceFailed):
+        return Refused("source_failed", str(error))
+    limit = (first["order"].get("limits") or {}).get("memory")
+    if sandbox.is_out_of_memory(error, limit):
+        return Refused("out_of_memory", f"out of memory: the limit is {limit} bytes")
+    return Refused("child_error", f"{type(error).__name__}: {error}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,111 @@
+"""The source as FFmpeg reads it: no path, no network. Bytes come from an inherited descriptor, or are asked for."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import struct
+from collections import OrderedDict
+from typing import Protocol
+
+BLOCK = 1 << 20
+_KEPT_BLOCKS = 8  # FFmpeg reads a file at a few places in turn: pictures, sound, the index at its end
+_REQUEST = struct.Struct(">QQ")
+_REPLY = struct.Struct(">Q")
+
+
+class SourceFailed(OSError):
+    """Bytes that the source is said to have did not come."""
+
+
+class Bytes(Protocol):
+    """Where bytes come from."""
+
+    size: int
+
+    def at(self, start: int, length: int) -> bytes:
+        """Up to `length` bytes; none only at the end."""
+
+
+class Descriptor:
+    """A file that the worker has opened for us. Never moves its offset: others may share it."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+
+    def at(self, start: int, length: int) -> bytes:
+        return os.pread(self._descriptor, length, start)
+
+
+class Asked:
+    """Ranges that the worker brings: a request is (start, length), the reply its length and the bytes."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.setblocking(True)
+        self._socket.set_inheritable(False)
+        self._replies = self._socket.makefile("rb", buffering=BLOCK)
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self.size = size
+
+    def at(self, start: int, length: int) -> bytes:
+        number, offset = divmod(start, BLOCK)
+        return self._block(number)[offset : offset + length]
+
+    def _block(self, number: int) -> bytes:
+        if number not in self._blocks:
+            self._blocks[number] = self._ask(number * BLOCK, min(BLOCK, self.size - number * BLOCK))
+            if len(self._blocks) > _KEPT_BLOCKS:
+                self._blocks.popitem(last=False)
+        self._blocks.move_to_end(number)
+        return self._blocks[number]
+
+    def _ask(self, start: int, length: int) -> bytes:
+        self._socket.sendall(_REQUEST.pack(start, length))
+        (coming,) = _REPLY.unpack(self._exactly(_REPLY.size))
+        if coming != length:
+            raise SourceFailed(f"the source gave {coming} of {length} bytes at {start}")
+        return self._exactly(coming)
+
+    def _exactly(self, length: int) -> bytes:
+        read: bytes = self._replies.read(length)
+        if len(read) != length:
+            raise SourceFailed("whoever brings the source has hung up")
+        return read
+
+
+class Reader:
+    """A seekable binary reader, as FFmpeg wants it."""
+
+    def __init__(self, source: Bytes) -> None:
+        self._source = source
+        self._at = 0
+        self.size = source.size
+
+    def read(self, length: int = -1) -> bytes:
+        left = max(0, self.size - self._at)
+        wanted = left if length < 0 else min(length, left)
+        if wanted == 0:
+            return b""
+        got = self._source.at(self._at, wanted)
+        if not got:
+            raise SourceFailed(f"the source ends at {self._at}, but it had {self.size} bytes")
+        self._at += len(got)
+        return got
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
