@@ -17,7 +17,7 @@ class Picture:
     time_base: Fraction
     sar: Fraction = Fraction(1)
     rotation: int = 0  # degrees clockwise that show it upright: 0, 90, 180, 270
-    mirrored: bool = False
+    mirrored: bool = False  # swap left and right first, then turn
     pixels: str = "yuv420p"
     depth: int = 8
     rate: Fraction | None = None  # as the container says it; the index knows better

@@ -1,0 +1,105 @@
+"""How a source is opened, for every operation: only these demuxers, only these decoders, and nothing beside the file.
+
+A demuxer that opens further files (playlists, DASH, concat) is a way out of the sandbox, and rare decoders are where
+the memory faults are: both lists name what is allowed. `protocol_whitelist` alone does not stop DASH.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import av
+from av.codec.context import CodecContext, ThreadType
+from av.container import InputContainer
+from av.stream import Stream
+
+from telecine.media.child.talk import Refused, Talk
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split(","))
+
+
+DEMUXERS = _names(
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,mpegts,mpeg,avi,flv,asf,ogg,mxf,gxf,nut,ivf,obu,dv,rm,wtv,yuv4mpegpipe,"
+    "h264,hevc,vvc,av1,m4v,mpegvideo,vc1,wav,w64,aiff,caf,au,mp3,flac,aac,ac3,eac3,dts,truehd,amr,ape,wv,tta"
+)
+SEEKABLE = frozenset({"mov", "matroska"})  # elsewhere seeking by PTS was measured to give wrong frames
+PICTURE_DECODERS = _names(
+    "h264,hevc,vvc,mpeg1video,mpeg2video,mpeg4,msmpeg4,msmpeg4v1,msmpeg4v2,h263,h263i,h263p,flv,vp6,vp6a,vp6f,vp7,vp8,"
+    "vp9,libvpx,libvpx-vp9,av1,libdav1d,vc1,wmv1,wmv2,wmv3,theora,mjpeg,prores,dnxhd,dvvideo,rawvideo,ffv1,huffyuv,"
+    "ffvhuff,utvideo,cfhd,svq1,svq3,cinepak,rv10,rv20,rv30,rv40,qtrle"
+)
+SOUND_DECODERS = _names(
+    "aac,aac_latm,ac3,eac3,mp1,mp1float,mp2,mp2float,mp3,mp3float,opus,libopus,vorbis,flac,alac,dca,truehd,mlp,wmav1,"
+    "wmav2,wmapro,wmalossless,amrnb,amrwb,ape,wavpack,tta,adpcm_ms,adpcm_ima_wav,adpcm_ima_qt,adpcm_swf,gsm,speex,"
+    "nellymoser,cook,pcm_alaw,pcm_bluray,pcm_dvd,pcm_f32be,pcm_f32le,pcm_f64be,pcm_f64le,pcm_mulaw,pcm_s16be,pcm_s16le,"
+    "pcm_s16be_planar,pcm_s16le_planar,pcm_s24be,pcm_s24le,pcm_s32be,pcm_s32le,pcm_s8,pcm_u16be,pcm_u16le,pcm_u8"
+)
+DECODERS = PICTURE_DECODERS | SOUND_DECODERS
+
+_OPTIONS: Mapping[str, str] = {
+    "format_whitelist": ",".join(sorted(DEMUXERS)),
+    "codec_whitelist": ",".join(sorted(DECODERS)),
+    "protocol_whitelist": "none",
+    "probesize": str(8 << 20),
+    "analyzeduration": "8000000",  # µs; sound that begins later than this is not found
+}
+
+
+def open_source(talk: Talk, format: str | None, **options: str) -> InputContainer:
+    """The source of this order, opened by the demuxer of `Source.format`; None: find out which."""
+    name = None if format is None else format.split(",", maxsplit=1)[0]
+    if name is not None and name not in DEMUXERS:
+        raise Refused("not_media", f"files of the kind {name!r} are not read", permanent=True)
+    talk.source.seek(0)
+    return open_file(talk.source, name, **options)
+
+
+def open_file(file: Any, format: str | None, **options: str) -> InputContainer:
+    """A seekable reader, or the path of a file that we made ourselves."""
+    container: InputContainer = av.open(
+        file,
+        "r",
+        format=format,
+        container_options={**_OPTIONS, **({"protocol_whitelist": "file"} if isinstance(file, str) else {}), **options},
+        metadata_errors="replace",
+        io_open=None if isinstance(file, str) else _nothing_else,
+    )
+    return container
+
+
+def decoder_is_allowed(stream: Stream) -> bool:
+    """PyAV opens its decoders apart from the container: the list must be kept here as well."""
+    return decoder_name(stream) in DECODERS
+
+
+def prepare(stream: Stream, threads: int = 1) -> None:
+    """Let this stream be decoded, with so many threads."""
+    if not decoder_is_allowed(stream):
+        raise Refused("unsupported", f"{codec_name(stream)} is not decoded", permanent=True)
+    stream.codec_context.thread_count = threads
+    stream.codec_context.thread_type = ThreadType.NONE if threads == 1 else ThreadType.AUTO
+
+
+def decoder_name(stream: Stream) -> str | None:
+    """FFmpeg's decoder for this stream: "h264", "mp3float", "libdav1d"; None: it has none."""
+    context: CodecContext | None = stream.codec_context  # PyAV's own types say that there always is one
+    return None if context is None else context.codec.name
+
+
+def codec_name(stream: Stream) -> str:
+    """The codec, not the decoder: "h264", "mp3", "av1"."""
+    return "an unknown codec" if decoder_name(stream) is None else stream.codec_context.codec.canonical_name
+
+
+def stream_of(container: InputContainer, index: int) -> Stream:
+    """The stream that a probe has chosen; the file may not have changed since."""
+    if index >= len(container.streams):
+        raise Refused("source_changed", f"the source has no stream {index} any more", permanent=True)
+    return container.streams[index]
+
+
+def _nothing_else(url: str, flags: int, options: Mapping[str, str]) -> NoReturn:
+    raise PermissionError(f"a source may not open other files: {url[:200]!r}")

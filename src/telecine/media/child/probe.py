@@ -1,0 +1,200 @@
+"""Read the head of a file and say what it is, or refuse it with one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import av
+import av.error
+import av.logging
+from av.container import InputContainer
+from av.stream import Disposition, Stream
+from av.video.frame import VideoFrame
+
+from telecine.media.child import opening, turning
+from telecine.media.child.complaints import Complaints
+from telecine.media.child.kinds import kind_of
+from telecine.media.child.locked import refusal, refuse_locked_bytes, refuse_locked_streams
+from telecine.media.child.talk import Refused, Talk
+from telecine.media.orders import Probe
+from telecine.media.plain import to_plain
+from telecine.media.source import Picture, Sound, Source
+
+_HEAD = 256 << 10  # bytes
+_FRAMES = 3  # the first may be a field short, or without colours
+_PACKETS = 1000  # of a stream, before we give up on a first frame
+_NOT_FILM = Disposition.attached_pic | Disposition.timed_thumbnails | Disposition.still_image
+_PICTURE_CODECS = frozenset({"mjpeg", "png", "bmp", "webp", "gif", "tiff"})
+_UNSPECIFIED = 2
+
+
+def run(order: Probe, talk: Talk) -> Mapping[str, Any]:
+    """A `Source`, plain."""
+    found: Mapping[str, Any] = to_plain(_probed(talk))
+    return found
+
+
+def _probed(talk: Talk) -> Source:
+    talk.source.seek(0)
+    head = _read(talk, _HEAD)
+    refuse_locked_bytes(head, talk.source)
+    with _opened(talk, head) as container:
+        refuse_locked_streams(list(container.streams))
+        picture, warnings = _picture(container)
+        sounds = tuple(_sounds(container, warnings))
+        if picture is None and not sounds:
+            raise Refused("no_streams", "the file holds neither video nor audio that can be decoded", permanent=True)
+        name = container.format.name.split(",")[0]
+        return Source(
+            format=name,
+            size=talk.size,
+            duration=None if container.duration is None else Fraction(container.duration, av.time_base),
+            picture=picture,
+            sounds=sounds,
+            streams=len(container.streams),
+            seekable=picture is None or name in opening.SEEKABLE,  # sound alone is read from its begin, always
+            warnings=tuple(warnings),
+        )
+
+
+def _read(talk: Talk, length: int) -> bytes:
+    parts: list[bytes] = []
+    while length and (part := talk.source.read(length)):
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _opened(talk: Talk, head: bytes) -> InputContainer:
+    with Complaints(av.logging.ERROR) as complaints:
+        try:
+            return opening.open_source(talk, None)
+        except (av.error.FFmpegError, ValueError) as error:
+            if isinstance(error, (av.error.MemoryError, av.error.OSError)) and not isinstance(error, ValueError):
+                raise
+            raise _unreadable(head, complaints.lines) from error
+
+
+def _unreadable(head: bytes, said: Sequence[str]) -> Refused:
+    kind = kind_of(head)
+    if kind is None:
+        return Refused("not_media", "this is not a video or audio file that can be read", permanent=True)
+    why = f" ({said[0]})" if said else ""
+    return Refused("damaged", f"the file looks like {kind}, but its head is damaged or missing{why}", permanent=True)
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------
+
+
+def _picture(container: InputContainer) -> tuple[Picture | None, list[str]]:
+    """The best stream that really gives frames."""
+    warnings: list[str] = []
+    for nth, stream in enumerate(_candidates(container)):
+        if not opening.decoder_is_allowed(stream):
+            warnings.append(f"video stream {stream.index} is left out: {opening.codec_name(stream)} is not decoded")
+            continue
+        if nth:  # a seek to the begin may skip a transport stream's first frames: not without need
+            container.seek(0)
+        frames = _first_frames(container, stream)
+        if frames:
+            return _described(stream, frames, warnings), warnings
+        warnings.append(f"video stream {stream.index} is left out: no frame of it could be decoded")
+    if warnings and not container.streams.audio:
+        raise Refused("damaged", warnings[0], permanent=True)
+    return None, warnings
+
+
+def _candidates(container: InputContainer) -> list[Any]:
+    film = [one for one in container.streams.video if not one.disposition & _NOT_FILM and not _is_cover(one)]
+    return sorted(film, key=lambda one: (-one.width * one.height, not one.disposition & Disposition.default, one.index))
+
+
+def _is_cover(stream: Stream) -> bool:
+    """A picture that nobody has marked as one: a single JPEG or PNG."""
+    return stream.frames == 1 and opening.codec_name(stream) in _PICTURE_CODECS
+
+
+def _first_frames(container: InputContainer, stream: Any) -> list[VideoFrame]:
+    opening.prepare(stream)
+    try:
+        return list(islice(_frames(container, stream), _FRAMES))
+    except av.error.EOFError:
+        return []
+
+
+def _frames(container: InputContainer, stream: Any) -> Iterator[VideoFrame]:
+    for packet in islice(container.demux(stream), _PACKETS):
+        if packet.has_sidedata("encryption_info"):
+            raise refusal()
+        try:
+            yield from packet.decode()
+        except (av.error.InvalidDataError, av.error.PatchWelcomeError):
+            continue  # a stream may begin in the middle of something: the next keyframe mends it
+
+
+def _described(stream: Any, frames: Sequence[VideoFrame], warnings: list[str]) -> Picture:
+    frame = frames[0]
+    turn = turning.of_frame(frame)
+    if not turn.exact:
+        warnings.append("the display matrix turns by less than a quarter: rounded")
+    context = stream.codec_context
+    return Picture(
+        stream=stream.index,
+        codec=opening.codec_name(stream),
+        width=frame.width,
+        height=frame.height,
+        time_base=stream.time_base,
+        sar=_sar(stream),
+        rotation=turn.rotation,
+        mirrored=turn.mirrored,
+        pixels=frame.format.name,
+        depth=max(one.bits for one in frame.format.components),
+        rate=stream.guessed_rate or stream.average_rate,
+        primaries=_code(frame.color_primaries, context.color_primaries),
+        transfer=_code(frame.color_trc, context.color_trc),
+        matrix=_code(frame.colorspace, context.colorspace),
+        full_range=2 in (frame.color_range, context.color_range) or frame.format.name.startswith("yuvj"),
+        interlaced=any(one.interlaced_frame for one in frames),
+    )
+
+
+def _sar(stream: Any) -> Fraction:
+    sar: Fraction | None = stream.sample_aspect_ratio
+    return sar if sar is not None and sar > 0 else Fraction(1)
+
+
+def _code(of_frame: int, of_stream: int) -> int:
+    return int(of_frame) if of_frame not in (0, _UNSPECIFIED) else int(of_stream) or _UNSPECIFIED
+
+
+# --- sound -----------------------------------------------------------------------------------------------------------
+
+
+def _sounds(container: InputContainer, warnings: list[str]) -> Iterator[Sound]:
+    for stream in container.streams.audio:
+        context = stream.codec_context
+        if not opening.decoder_is_allowed(stream):
+            warnings.append(f"audio stream {stream.index} is left out: {opening.codec_name(stream)} is not decoded")
+        elif not (context.sample_rate and context.channels):
+            warnings.append(f"audio stream {stream.index} is left out: nothing of it was found in the head")
+        else:
+            yield _sound(stream)
+
+
+def _sound(stream: Any) -> Sound:
+    context = stream.codec_context
+    language = stream.metadata.get("language")
+    return Sound(
+        stream=stream.index,
+        codec=opening.codec_name(stream),
+        rate=context.sample_rate,
+        channels=context.channels,
+        time_base=stream.time_base,
+        layout=context.layout.name,
+        language=None if language in (None, "", "und") else language,
+        title=stream.metadata.get("title"),
+        default=bool(stream.disposition & Disposition.default),
+    )
