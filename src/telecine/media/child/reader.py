@@ -97,7 +97,7 @@ class Reader:
         return got
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence & 3]  # FFmpeg adds flags
         self._at = max(0, start + offset)
         return self._at
 
