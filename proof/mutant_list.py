@@ -313,7 +313,7 @@ SETTLE = [
     mutant(
         "the short way does not check the lease",
         f"{PG}/tasks.sql",
-        " and (not (select lone from clock) or t.lease_until > {now})",
+        " and t.lease_until > (select at from clock)",
         "",
         f"{CONTRACT}/test_settle.py",
     ),
@@ -328,8 +328,8 @@ SETTLE = [
     mutant(
         "the short way does not lock the job",
         f"{PG}/tasks.sql",
-        "and id = any (array(select job_id from held)) order by id for no key update",
-        "and id = any (array(select job_id from held)) order by id",
+        "where id = any (array(select job_id from held)) order by id for no key update",
+        "where id = any (array(select job_id from held)) order by id",
         STEPS + "::test_in_every_order[postgres-a lone task is held: lone | cancel]",
     ),
     mutant(
@@ -485,5 +485,78 @@ REST = [
     ),
 ]
 
-MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST]
+SQLITE = [
+    mutant(
+        "a parked task is claimed, on SQLite",
+        f"{LITE}/tasks.sql",
+        "where lane = l.value and state = 'ready' and not parked order by rank",
+        "where lane = l.value and state = 'ready' order by rank",
+        f"{CONTRACT}/test_submit.py",
+    ),
+    mutant(
+        "a repeat of a request whose leases have ended is granted anew, on SQLite",
+        f"{LITE}/tasks.sql",
+        "and request is not :request",
+        "",
+        f"{CONTRACT}/test_lanes.py",
+    ),
+    mutant(
+        "what is not due is unparked, on SQLite",
+        f"{LITE}/tasks.sql",
+        "where state = 'ready' and parked and ready_at <= {now} order by ready_at",
+        "where state = 'ready' and parked order by ready_at",
+        f"{CONTRACT}/test_submit.py",
+    ),
+    mutant(
+        "a retry begins with token zero, on SQLite",
+        f"{LITE}/jobs.sql",
+        "update task set state = 'new', tries = 0,",
+        "update task set state = 'new', token = 0, tries = 0,",
+        f"{CONTRACT}/test_retry.py",
+    ),
+    mutant(
+        "a stage opens tasks that have ended, on SQLite",
+        f"{LITE}/tasks.sql",
+        "where job_id = :job_id and stage = :number and state = 'new'",
+        "where job_id = :job_id and stage = :number",
+        f"{CONTRACT}/test_retry.py",
+    ),
+    mutant(
+        "the sweep finds no lost lease, on SQLite",
+        f"{LITE}/tasks.sql",
+        "where state = 'running' and (lease_until <= {now} or stops_at <= {now})",
+        "where state = 'running' and stops_at <= {now}",
+        f"{CONTRACT}/test_recovery.py",
+    ),
+    mutant(
+        "the short way does not check the lease, on SQLite",
+        f"{LITE}/tasks.sql",
+        "where t.state = 'running' and t.lease_until > {now} and not (j.",
+        "where t.state = 'running' and not (j.",
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "the short way does not look for a cancel, on SQLite",
+        f"{LITE}/tasks.sql",
+        " and not (j.cancel_asked or j.failing)",
+        "",
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "the short way does not check the token, on SQLite",
+        f"{LITE}/tasks.sql",
+        "join task t on t.id = i.value and t.token = token.value",
+        "join task t on t.id = i.value",
+        f"{CONTRACT}/test_settle.py",
+    ),
+    mutant(
+        "one who fails takes his neighbours along, on SQLite",
+        "store/sqlite.py",
+        'connection.execute("rollback to request")',
+        "pass",
+        f"{CONTRACT}/test_all_or_nothing.py",
+    ),
+]
+
+MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE]
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]

@@ -4,23 +4,26 @@ A stage that stands alone and reports a plain success needs nothing that its cla
 its stage has one task, its job has no other stage. So the engine asks the same rules (`decide`,
 `effect_of`) with the facts of the claim and lets the statement check that they still hold: token, state,
 lease, and that the job does not wind down. What misses is settled the long way, from a fresh read.
+
+All such words of one flow become the same, so the statement is told once what they become.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
-from telecine.engine.consequences import Effect, Flags, Standing, effect_of
-from telecine.engine.ledger import Ledger, Move, write_task
+from telecine.engine.consequences import Flags, Standing, effect_of
 from telecine.engine.settle import digest_of
-from telecine.facts import Answer, Done, State, Task, Word
+from telecine.facts import Answer, Done, Fact, State, Task, TaskId, Word
 from telecine.graph import Graph, StageRow
 from telecine.lifecycle import After, decide
-from telecine.retry import Dice
-from telecine.store import Row, Steps, Write
+from telecine.store import Ask, Row, Steps
+from telecine.store.text import dumps
 
 MOST_REMEMBERED = 10_000
+Known = tuple[Word, Row, Graph]
 
 
 class Memory:
@@ -39,49 +42,80 @@ class Memory:
         """What is known about this lease, if its word can go the short way."""
         known = self._rows.pop((word.task_id, word.token), None)
         fact = word.fact
-        plain = isinstance(fact, Done) and not (fact.facts or fact.publish or fact.plan or fact.skip or fact.stop)
-        return known if plain else None
+        return known if isinstance(fact, Done) and fact == Done(result=fact.result) else None
+
+
+class _NoDice:
+    """A success asks for none."""
+
+    def random(self) -> float:
+        raise AssertionError("the rules rolled dice for a success")
+
+
+class Ending(NamedTuple):
+    """What a task that did what it should, its stage and its job become, and what is said of them."""
+
+    state: str
+    outcome: str
+    task_kind: str
+    stage_state: str
+    status: str
+    phase: str
+    job_kind: str
 
 
 @lru_cache(maxsize=256)
-def _ending(graph: Graph) -> Effect:
-    """What a job of one stage becomes when its one task is done."""
+def ending_of(graph: Graph) -> Ending:
+    """Asks the rules about one such task; the others differ in nothing that they look at."""
+    running = Task(TaskId(0), State.RUNNING, 1, tries=1, lease_until=1)
+    after = decide(running, Done(), 1, policy=graph.stages[0].policy, now=0, dice=_NoDice())
+    assert isinstance(after, After)
+    counters = (after.tries, after.losses, after.releases)
+    assert counters == (running.tries, running.losses, running.releases), "the statement leaves the counters alone"
     phase = graph.stages[0].phase.value
-    running = Standing(phase, phase, failing=False, stopped=False, warnings=0)
+    standing = Standing(phase, phase, failing=False, stopped=False, warnings=0)
     before = (StageRow(0, State.READY, 0, 1, 1),)
-    after = (StageRow(0, State.READY, 0, 1, 0),)
-    return effect_of(graph, (before, after), (running, running), Flags())
+    counted = (StageRow(0, State.READY, 0, 1, 0),)
+    effect = effect_of(graph, (before, counted), (standing, standing), Flags())
+    [stage] = effect.stages
+    assert effect.job is not None
+    assert effect.ended is not None
+    return Ending(
+        state=after.state.value,
+        outcome=after.outcome,
+        task_kind=f"task.{after.state}",
+        stage_state=stage["state"],
+        status=effect.job["status"],
+        phase=effect.job["phase"],
+        job_kind=f"job.{effect.ended}",
+    )
 
 
-def settle_lone(known: Sequence[tuple[Word, Row, Graph]], dice: Dice) -> Steps[dict[int, Answer]]:
-    """Answers by task for the words that the guards let pass; the others are not in it."""
-    ledger = Ledger(0)
-    answers: dict[int, Answer] = {}
-    for word, row, graph in sorted(known, key=lambda item: item[0].task_id):
-        task = Task(
-            word.task_id,
-            State.RUNNING,
-            word.token,
-            row["tries"],
-            row["losses"],
-            row["releases"],
-            row["max_attempts"],
-            row["lease_until"],
-        )
-        policy = graph.stages[0].policy
-        after = decide(task, word.fact, word.token, policy=policy, now=0, dice=dice)
-        assert isinstance(after, After)
-        write_task(ledger, Move(row, row, word.fact, after, digest_of(word.fact)))
-        _write_job(ledger, row["job_id"], _ending(graph))
-        answers[word.task_id] = Answer(word.task_id, word.token, True, after.outcome, after.state)
-    groups = {"moves": ledger.moves, "stages": ledger.stages, "jobs": ledger.jobs, "events": ledger.events}
-    passed = yield Write("settle", groups, {"at": None}, whole=True)
-    return {row["id"]: answers[row["id"]] for row in passed}
+def settle_lone(known: Sequence[Known]) -> Steps[dict[int, Answer]]:
+    """Answers by task for the words that the guards let pass; the others are not in it. All of one flow."""
+    some = sorted(known, key=_by_task)
+    ending = ending_of(some[0][2])
+    results = [_result(word.fact) for word, _, _ in some]
+    params = {
+        "ids": [word.task_id for word, _, _ in some],
+        "tokens": [word.token for word, _, _ in some],
+        "generations": [row["generation"] for _, row, _ in some],
+        "digests": [digest_of(word.fact) for word, _, _ in some],
+        "results": results if results.count(None) < len(results) else [],
+        **ending._asdict(),
+    }
+    passed = {row["id"] for row in (yield Ask("settle_lone", params, whole=True))}
+    state = State(ending.state)
+    return {
+        word.task_id: Answer(word.task_id, word.token, True, ending.outcome, state)
+        for word, _, _ in some
+        if word.task_id in passed
+    }
 
 
-def _write_job(ledger: Ledger, job_id: int, effect: Effect) -> None:
-    for stage in effect.stages:
-        ledger.stages.append({"job_id": job_id, **stage})
-    if effect.job is not None:
-        ledger.jobs.append({"id": job_id, **effect.job, "error": None})
-    ledger.say(f"job.{effect.ended}", job_id)
+def _result(fact: Fact) -> str | None:
+    return dumps(fact.result) if isinstance(fact, Done) and fact.result is not None else None
+
+
+def _by_task(known: Known) -> int:
+    return known[0].task_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from telecine.engine.lone import Memory, settle_lone
+from telecine.engine.lone import Known, Memory, settle_lone
 from telecine.engine.settle import Settled, settle
 from telecine.engine.shelf import Shelf
 from telecine.errors import StoreError, Unreachable
@@ -21,14 +21,13 @@ class Reception:
         self._memory = Memory()
 
     def remember(self, granted: Iterable[tuple[Row, Graph]]) -> None:
-        """What a claim said is enough to settle a lone task, where a round trip is dear."""
-        if self._store.distant:
-            for row, graph in granted:
-                self._memory.put(row, graph)
+        """What a claim said is enough to settle a lone task."""
+        for row, graph in granted:
+            self._memory.put(row, graph)
 
     async def settle(self, words: Sequence[Word]) -> Settled:
         """Any mixture; answers in the order of the words."""
-        answers, ended = await self._short(words) if self._store.distant else ({}, [])
+        answers, ended = await self._short(words)
         rest = [place for place in range(len(words)) if place not in answers]
         long = await self._long([words[place] for place in rest]) if rest else Settled(())
         answers |= zip(rest, long.answers, strict=True)
@@ -37,21 +36,26 @@ class Reception:
     async def _short(self, words: Sequence[Word]) -> tuple[dict[int, Answer], list[int]]:
         """Answers by place, and jobs that ended; what misses its guards is not in it. One word about each task."""
         places: dict[int, int] = {}
-        known: list[tuple[Word, Row, Graph]] = []
+        by_flow: dict[int, list[Known]] = {}
         for place, word in enumerate(words):
             if word.task_id not in places and (found := self._memory.take(word)) is not None:
                 places[word.task_id] = place
-                known.append((word, *found))
-        if not known:
-            return {}, []
+                by_flow.setdefault(found[0]["flow_id"], []).append((word, *found))
+        answers: dict[int, Answer] = {}
+        ended: list[int] = []
+        for known in by_flow.values():
+            answered = await self._lone(known)
+            answers |= {places[task_id]: answer for task_id, answer in answered.items()}
+            ended += [row["job_id"] for word, row, _ in known if word.task_id in answered]
+        return answers, ended
+
+    async def _lone(self, known: list[Known]) -> dict[int, Answer]:
         try:
-            answered = await self._store.run(lambda: settle_lone(known, self._world.dice))
+            return await self._store.run(lambda: settle_lone(known))
         except Unreachable:
             raise
         except StoreError:
-            return {}, []
-        ended = [row["job_id"] for word, row, _ in known if word.task_id in answered]
-        return {places[task_id]: answer for task_id, answer in answered.items()}, ended
+            return {}
 
     async def _long(self, words: Sequence[Word]) -> Settled:
         """A batch that the database refuses as a whole is run again item by item: one bad word harms no other."""

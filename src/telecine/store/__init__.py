@@ -70,13 +70,9 @@ Steps = Generator[Step, Any, T]
 
 
 class Store(Protocol):
-    """A database that can run transactions. `now` replaces its clock in tests and simulation.
-
-    `distant`: a round trip costs more than a decision taken on slightly old facts and guarded.
-    """
+    """A database that can run transactions. `now` replaces its clock in tests and simulation."""
 
     now: int | None
-    distant: bool
 
     async def run(self, make: Callable[[], Steps[T]]) -> T:
         """Run the transaction that `make` describes; again from the start on a deadlock or the like."""

@@ -46,8 +46,6 @@ STALE_SECONDS = 1.0
 class Postgres:
     """A `Store` on a PostgreSQL server."""
 
-    distant = True
-
     def __init__(self, url: str, *, dice: Dice, size: int = 4) -> None:
         self.now: int | None = None
         self.url = url

@@ -102,8 +102,6 @@ def statements_in(script: str) -> list[str]:
 class Sqlite:
     """A `Store` in one file."""
 
-    distant = False
-
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._driver = Driver(connect(path))

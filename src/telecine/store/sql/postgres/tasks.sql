@@ -85,75 +85,104 @@ select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses,
 from task t where t.id = any (:ids::bigint[]) and t.state || '' = 'running' order by t.id for no key update
 
 -- name: settle
--- Everything that one batch of words changes, in one statement. Usually called with the rows locked and read; then
--- `go` is all of `m`. Without `at` it is called on the facts of the claim instead, for jobs of one task: `go`
--- is then what is still as the decision saw it, and its ids come back. Tasks are locked first, then jobs, in id order.
--- What the history and the event say of a task is taken from its row as it was: one statement sees one moment.
-with clock as materialized (
-    select coalesce(:at::bigint, {now}) as at, :at::bigint is null as lone
-), m as materialized (
-    select * from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::word[], :moves_ready_at::bigint[],
+-- Everything that one batch of words changes, in one statement. Called with the rows locked and read: nobody can have
+-- moved them since. What the history and the event say of a task is taken from its row as it was: one statement sees
+-- one moment.
+with m as materialized (
+    select x.*, t.job_id, t.stage, t.tries as try, t.worker, t.claimed_at, t.lease_until
+    from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::word[], :moves_ready_at::bigint[],
         :moves_tries::integer[], :moves_losses::integer[], :moves_releases::integer[], :moves_result::text[],
         :moves_error::text[], :moves_outcome::word[], :moves_digest::word[], :moves_generation::integer[],
         :moves_kind::word[], :moves_data::text[])
         with ordinality as x (id, token, state, ready_at, tries, losses, releases, result, error, outcome, digest, generation,
             kind, data, n)
-), held as materialized (
-    -- Lateral, one by one in the order of the words, which is that of the ids: a join would be planned from the far end,
-    -- and without the limit the planner would look for running tasks instead of for these.
-    select m.*, t.job_id, t.stage, t.tries as try, t.worker, t.claimed_at, t.lease_until
-    from m cross join lateral (
-        select job_id, stage, state, token, tries, worker, claimed_at, lease_until from task
-        where id = m.id limit 1 for no key update
+    -- Lateral, with a limit: otherwise the planner would look for running tasks instead of for these.
+    cross join lateral (
+        select job_id, stage, state, token, tries, worker, claimed_at, lease_until from task where id = x.id limit 1
     ) t
-    where t.token = m.token and t.state = 'running' and (not (select lone from clock) or t.lease_until > {now})
-), halted as materialized (
-    select id, cancel_asked or failing as yes from job
-    where (select lone from clock) and id = any (array(select job_id from held)) order by id for no key update
-), go as materialized (
-    select *, (select at from clock) as at from held where job_id <> all (array(select id from halted where yes))
+    where t.token = x.token and t.state = 'running'
 ), t as (
-    update task set state = go.state, parked = coalesce(go.ready_at > go.at, false),
-        ready_at = coalesce(go.ready_at, task.ready_at), tries = go.tries, losses = go.losses, releases = go.releases,
-        result = go.result::jsonb, error = go.error::jsonb, ended_at = case when go.ready_at is null then go.at end,
+    update task set state = m.state, parked = coalesce(m.ready_at > :at::bigint, false),
+        ready_at = coalesce(m.ready_at, task.ready_at), tries = m.tries, losses = m.losses, releases = m.releases,
+        result = m.result::jsonb, error = m.error::jsonb, ended_at = case when m.ready_at is null then :at::bigint end,
         worker = null, lease_until = null, stops_at = null, request = null
-    from go where task.id = go.id
+    from m where task.id = m.id
 ), a as (
     insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
         started_at, ended_at)
-    select go.id, go.token, go.job_id, go.generation, go.try, go.worker, go.outcome, go.digest, go.state, go.ready_at,
-        go.error::jsonb, case when go.outcome = 'lost' then greatest(0, go.at - go.lease_until) end, go.claimed_at, go.at
-    from go
+    select m.id, m.token, m.job_id, m.generation, m.try, m.worker, m.outcome, m.digest, m.state, m.ready_at,
+        m.error::jsonb, case when m.outcome = 'lost' then greatest(0, :at::bigint - m.lease_until) end, m.claimed_at, :at::bigint
+    from m
 ), s as (
     -- The counter moves by what was settled, never to a number that somebody read earlier.
     update stage set state = x.state, waits = x.waits, total = stage.total + x.added,
         remaining = stage.remaining - x.ended + x.added, failed = stage.failed + x.failed,
         cancelled = stage.cancelled + x.cancelled,
-        ended_at = case when x.state in ('new', 'ready') then null else (select at from clock) end
+        ended_at = case when x.state in ('new', 'ready') then null else :at::bigint end
     from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::word[], :stages_waits::smallint[],
         :stages_added::integer[], :stages_ended::integer[], :stages_failed::integer[], :stages_cancelled::integer[])
         as x (job_id, number, state, waits, added, ended, failed, cancelled)
     where stage.job_id = x.job_id and stage.number = x.number
-      and (not (select lone from clock) or x.job_id = any (array(select job_id from go)))
 ), j as (
     update job set status = x.status, phase = x.phase, failing = x.failing, stopped = x.stopped, warnings = x.warnings,
         error = coalesce(x.error::jsonb, job.error),
         outcome = case when x.status in ('completed', 'failed', 'cancelled') then x.status end,
-        ended_at = case when x.status in ('completed', 'failed', 'cancelled') then (select at from clock) end
+        ended_at = case when x.status in ('completed', 'failed', 'cancelled') then :at::bigint end
     from unnest(:jobs_id::bigint[], :jobs_status::word[], :jobs_phase::word[], :jobs_failing::boolean[],
         :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[])
         as x (id, status, phase, failing, stopped, warnings, error)
-    where job.id = x.id and (not (select lone from clock) or x.id = any (array(select job_id from go)))
+    where job.id = x.id
+)
+insert into event (at, kind, job_id, task_id, stage, token, worker, data)
+select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.data::jsonb from (
+    select m.kind, m.job_id, m.id as task_id, m.stage, m.token, m.worker, m.data, 0 as turn, m.n from m
+    union all
+    select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
+    from unnest(:events_kind::word[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
+        with ordinality as x (kind, job_id, stage, data, n)
+) y order by y.turn, y.n
+
+-- name: settle_lone
+-- The short way: tasks that are the whole of their job and did what they should. Nothing was locked or read before:
+-- `go` is what is still as the decision saw it, and its ids come back. Tasks are locked first, in the order of the
+-- words, which is that of the ids, then jobs in id order. History and event take the task as it was.
+with clock as materialized (
+    select {now} as at
+), m as materialized (
+    select * from unnest(:ids::bigint[], :tokens::integer[], :generations::integer[], :digests::word[], :results::text[])
+        with ordinality as x (id, token, generation, digest, result, n)
+), held as materialized (
+    select m.*, t.job_id, t.stage, t.tries, t.worker, t.claimed_at
+    from m cross join lateral (
+        select job_id, stage, state, token, tries, worker, claimed_at, lease_until from task
+        where id = m.id limit 1 for no key update
+    ) t
+    where t.token = m.token and t.state = 'running' and t.lease_until > (select at from clock)
+), halted as materialized (
+    select id, cancel_asked or failing as yes from job
+    where id = any (array(select job_id from held)) order by id for no key update
+), go as materialized (
+    select * from held where job_id <> all (array(select id from halted where yes))
+), t as (
+    update task set state = :state, result = go.result::jsonb, error = null, ended_at = (select at from clock),
+        worker = null, lease_until = null, stops_at = null, request = null
+    from go where task.id = go.id
+), a as (
+    insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, started_at, ended_at)
+    select go.id, go.token, go.job_id, go.generation, go.tries, go.worker, :outcome, go.digest, :state, go.claimed_at,
+        (select at from clock)
+    from go
+), s as (
+    update stage set state = :stage_state, remaining = stage.remaining - 1, ended_at = (select at from clock)
+    from go where stage.job_id = go.job_id and stage.number = go.stage
+), j as (
+    update job set status = :status, phase = :phase, outcome = :status, ended_at = (select at from clock)
+    from go where job.id = go.job_id
 ), e as (
-    insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-    select (select at from clock), y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.data::jsonb from (
-        select go.kind, go.job_id, go.id as task_id, go.stage, go.token, go.worker, go.data, 0 as turn, go.n from go
-        union all
-        select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
-        from unnest(:events_kind::word[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
-            with ordinality as x (kind, job_id, stage, data, n)
-        where not (select lone from clock) or x.job_id = any (array(select job_id from go))
-    ) y order by y.turn, y.n
+    insert into event (at, kind, job_id, task_id, stage, token, worker)
+    select (select at from clock), k.kind, go.job_id, case when k.of_task then go.id end, case when k.of_task then go.stage end,
+        case when k.of_task then go.token end, case when k.of_task then go.worker end
+    from go cross join (values (:task_kind::text, true), (:job_kind::text, false)) as k (kind, of_task)
 )
 select id from go
 

@@ -84,6 +84,40 @@ where id = :id
 -- name: settle_events
 insert into event (at, kind, job_id, stage, data) values (:at, :kind, :job_id, :stage, :data)
 
+-- name: settle_lone
+-- In sets, not row by row: few columns come from outside, and each statement that the writer runs without asking Python
+-- for the next row is a time in which others have the interpreter.
+create temp table if not exists going (
+    n integer primary key, id integer, token integer, job_id integer, stage integer, tries integer, worker integer,
+    claimed_at integer, generation integer, digest text, result text
+);
+delete from temp.going;
+insert into temp.going (n, id, token, job_id, stage, tries, worker, claimed_at, generation, digest, result)
+with token as materialized (select key, value from json_each(:tokens)),
+    generation as materialized (select key, value from json_each(:generations)),
+    digest as materialized (select key, value from json_each(:digests)),
+    result as materialized (select key, value from json_each(:results))
+select i.key, t.id, t.token, t.job_id, t.stage, t.tries, t.worker, t.claimed_at, generation.value, digest.value, result.value
+from json_each(:ids) as i
+join token on token.key = i.key join generation on generation.key = i.key join digest on digest.key = i.key
+left join result on result.key = i.key
+join task t on t.id = i.value and t.token = token.value
+join job j on j.id = t.job_id
+where t.state = 'running' and t.lease_until > {now} and not (j.cancel_asked or j.failing);
+insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, started_at, ended_at)
+select id, token, job_id, generation, tries, worker, :outcome, digest, :state, claimed_at, {now} from temp.going order by n;
+insert into event (at, kind, job_id, task_id, stage, token, worker)
+select {now}, :task_kind, job_id, id, stage, token, worker from temp.going order by n;
+insert into event (at, kind, job_id) select {now}, :job_kind, job_id from temp.going order by n;
+update task set state = :state, result = going.result, error = null, ended_at = {now},
+    worker = null, lease_until = null, stops_at = null, request = null
+from temp.going where task.id = going.id;
+update stage set state = :stage_state, remaining = remaining - 1, ended_at = {now}
+from temp.going where stage.job_id = going.job_id and stage.number = going.stage;
+update job set status = :status, phase = :phase, outcome = :status, ended_at = {now}
+from temp.going where job.id = going.job_id;
+select id from temp.going
+
 -- name: open_stages_stages
 update task set state = :state, ready_at = :ready_at, parked = :parked, ended_at = :ended_at, rank = :rank + position * :cost
 where job_id = :job_id and stage = :number and state = 'new'
