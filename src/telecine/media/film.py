@@ -23,11 +23,12 @@ class Piece:
     number: int
     size: int
     duration: int
+    sha256: str = ""
     fragments: tuple[tuple[int, int, int, int], ...] = ()
 
     @classmethod
     def of(cls, segment: Segment) -> Piece:
-        return cls(number=segment.number, size=segment.size, duration=segment.duration, fragments=segment.fragments)
+        return cls(**{name: getattr(segment, name) for name in ("number", "size", "duration", "sha256", "fragments")})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,292 @@
+"""A film in a folder: whole at every moment, and nothing of anybody else's touched."""
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from telecine.errors import BadSpec
+from telecine.media.export import MASTER, NOTE, Export
+from telecine.media.film import Film
+from telecine.media.playlists import Kind
+from tests.films import a_film, a_timing, a_video, an_audio
+
+Shelf = Callable[[Kind, str, int], Path]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "film"
+
+
+def a_shelf(root: Path, film: Film, salt: bytes = b"") -> tuple[Film, Shelf]:
+    """The film with bytes behind it; the exporter does not care which."""
+    root.mkdir(exist_ok=True)
+
+    def store(kind: str, name: str, number: int, size: int) -> str:
+        content = hashlib.sha256(f"{kind}{name}{number}".encode() + salt).digest() * (size // 32 + 1)
+        (root / f"{name}-{kind}-{number}").write_bytes(content[:size])
+        return hashlib.sha256(content[:size]).hexdigest()
+
+    def shelved(one):  # type: ignore[no-untyped-def]
+        init = replace(one.init, sha256=store("init", one.name, 0, one.init.size))
+        pieces = tuple(
+            replace(piece, sha256=store("segment", one.name, piece.number, piece.size)) for piece in one.pieces
+        )
+        return replace(one, init=init, pieces=pieces)
+
+    film = replace(film, videos=tuple(map(shelved, film.videos)), audios=tuple(map(shelved, film.audios)))
+    return film, lambda kind, name, number: root / f"{name}-{kind}-{number}"
+
+
+def upto(film: Film, most: int) -> Film:
+    """The film when only so many segments of it are there."""
+    return replace(
+        film,
+        videos=tuple(replace(one, pieces=one.pieces[:most]) for one in film.videos),
+        audios=tuple(replace(one, pieces=one.pieces[:most]) for one in film.audios),
+    )
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def named(folder: Path) -> Iterator[Path]:
+    """Every file that a player finds from the master on."""
+    for listed in links(folder / MASTER):
+        yield listed
+        yield from links(listed)
+
+
+def links(playlist: Path) -> list[Path]:
+    found = re.findall(r'^([^#\n]+)$|URI="([^"]+)"', playlist.read_text(), re.MULTILINE)
+    return [playlist.parent / (line or attribute) for line, attribute in found]
+
+
+def no_place(kind: Kind, rung: str, number: int) -> Path:
+    raise AssertionError(f"{kind} {rung} {number} was asked for again")
+
+
+def test_a_film_lies_in_the_folder_as_any_player_expects(tmp_path: Path, folder: Path) -> None:
+    film, shelf = a_shelf(tmp_path / "shelf", a_film(a_video(sizes=(900, 800, 700)), audios=(an_audio(),)))
+
+    with Export(folder, "7") as export:
+        export.finish(film, shelf, {"poster.jpg": b"a picture"})
+
+    assert files(folder) == {
+        "master.m3u8",
+        "poster.jpg",
+        NOTE,
+        *(f"video/h264-540p/{name}" for name in ("init.mp4", "index.m3u8", "iframe.m3u8")),
+        *(f"video/h264-540p/seg_0000{number}.m4s" for number in range(3)),
+        *(f"audio/en-aac-2/{name}" for name in ("init.mp4", "index.m3u8")),
+        *(f"audio/en-aac-2/seg_0000{number}.m4s" for number in range(3)),
+    }
+    assert (folder / "video/h264-540p/seg_00001.m4s").read_bytes() == shelf("segment", "540p", 1).read_bytes()
+    assert all(path.is_file() for path in named(folder))
+
+
+def test_a_change_in_the_folder_never_reaches_the_artifact(tmp_path: Path, folder: Path) -> None:
+    film, shelf = a_shelf(tmp_path / "shelf", a_film(audios=()))
+    before = shelf("segment", "540p", 0).read_bytes()
+
+    with Export(folder, "7") as export:
+        export.finish(film, shelf)
+    with (folder / "video/h264-540p/seg_00000.m4s").open("r+b") as file:
+        file.write(b"tagged")
+
+    assert shelf("segment", "540p", 0).read_bytes() == before
+
+
+def test_exporting_again_copies_nothing_and_changes_nothing(tmp_path: Path, folder: Path) -> None:
+    film, shelf = a_shelf(tmp_path / "shelf", a_film())
+    with Export(folder, "7") as export:
+        export.finish(film, shelf)
+    before = {path: (folder / path).stat().st_mtime_ns for path in files(folder)}
+
+    with Export(folder, "7") as export:
+        assert export.lacking(film) == []
+        export.finish(film, no_place)
+
+    assert {path: (folder / path).stat().st_mtime_ns for path in files(folder)} == before
+
+
+def test_a_growing_film_asks_for_each_segment_once(tmp_path: Path, folder: Path) -> None:
+    film, shelf = a_shelf(tmp_path / "shelf", a_film(a_video(), a_video("360p")))
+    asked: list[tuple[str, str, int]] = []
+
+    def place(kind: Kind, rung: str, number: int) -> Path:
+        asked.append((kind, rung, number))
+        return shelf(kind, rung, number)
+
+    with Export(folder, "7") as export:
+        for most in (0, 1, 1, 2, 3):
+            export.update(upto(film, most), place)
+            assert (folder / "video/h264-540p/index.m3u8").read_text().count("#EXTINF") == most
+        export.finish(film, place)
+
+    assert len(asked) == len(set(asked)) == 3 * (1 + 3)
+    assert "#EXT-X-ENDLIST" in (folder / "video/h264-540p/index.m3u8").read_text()
+
+
+def test_a_reader_sees_a_whole_state_at_every_moment(tmp_path: Path, folder: Path) -> None:
+    many = 30
+    film = a_film(
+        a_video(sizes=(9000,) * many), audios=(an_audio(frames=(281,) * many),), timing=a_timing(segments=many)
+    )
+    film, shelf = a_shelf(tmp_path / "shelf", film)
+    halves, looks, done = [], [], threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            if (folder / MASTER).exists():
+                halves.extend(path for path in named(folder) if not path.is_file())
+                halves.extend(path for path in named(folder) if path.suffix == ".m4s" and not path.stat().st_size)
+                looks.append(1)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with Export(folder, "7") as export:
+            for most in range(many):
+                export.update(upto(film, most), shelf)
+            export.finish(film, shelf)
+    finally:
+        done.set()
+        watcher.join()
+
+    assert halves == []
+    assert looks
+
+
+def test_an_optional_rung_that_made_it_appears_in_the_end(tmp_path: Path, folder: Path) -> None:
+    extra = a_video("1080p")
+    film = a_film(a_video(), replace(extra, rung=replace(extra.rung, required=False)))
+    film, shelf = a_shelf(tmp_path / "shelf", film)
+
+    with Export(folder, "7") as export:
+        export.update(film, shelf)
+        early = (folder / MASTER).read_text()
+        export.finish(film, shelf)
+
+    assert "1080p" not in early
+    assert "video/h264-1080p/index.m3u8" in (folder / MASTER).read_text()
+
+
+def test_a_new_version_stands_beside_the_old_one_until_it_is_whole(tmp_path: Path, folder: Path) -> None:
+    old, old_shelf = a_shelf(tmp_path / "old", a_film(a_video(), a_video("360p"), audios=()))
+    new, new_shelf = a_shelf(tmp_path / "new", a_film(audios=()), b"other")
+    with Export(folder, "7") as export:
+        export.finish(old, old_shelf)
+    during: list[bytes] = []
+
+    def place(kind: Kind, rung: str, number: int) -> Path:
+        during.append((folder / "video/h264-540p/seg_00000.m4s").read_bytes())
+        return new_shelf(kind, rung, number)
+
+    with Export(folder, "8") as export:
+        export.finish(new, place)
+
+    assert set(during) == {old_shelf("segment", "540p", 0).read_bytes()}
+    assert {path.split("/seg")[0] for path in files(folder) if "seg" in path} == {"video/h264-540p-2"}
+    assert not (folder / "video/h264-360p").exists()
+    with Export(folder, "8") as export:
+        assert export.lacking(new) == []
+
+
+def test_a_segment_that_was_made_anew_replaces_the_old_one(tmp_path: Path, folder: Path) -> None:
+    first, shelf = a_shelf(tmp_path / "a", a_film(audios=()))
+    again, other = a_shelf(tmp_path / "b", a_film(audios=()), b"in software")
+    with Export(folder, "7") as export:
+        export.update(first, shelf)
+        export.update(again, other)
+
+    assert (folder / "video/h264-540p/seg_00002.m4s").read_bytes() == other("segment", "540p", 2).read_bytes()
+
+
+def test_an_export_that_died_half_way_is_completed(tmp_path: Path, folder: Path) -> None:
+    film, shelf = a_shelf(tmp_path / "shelf", a_film())
+
+    def dying(kind: Kind, rung: str, number: int) -> Path:
+        if number == 2:
+            raise KeyboardInterrupt
+        return shelf(kind, rung, number)
+
+    with pytest.raises(KeyboardInterrupt), Export(folder, "7") as export:
+        export.finish(film, dying)
+    assert not (folder / MASTER).exists()
+
+    with Export(folder, "7") as export:
+        export.finish(film, shelf)
+
+    assert all(path.is_file() for path in named(folder))
+    assert not [path for path in files(folder) if path.endswith(".part")]
+
+
+def test_a_folder_with_other_things_is_refused_and_left_alone(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(BadSpec, match="is not empty and no export of Telecine: choose another folder"):
+        Export(folder, "7")
+
+    assert files(folder) == {"thesis.txt"}
+
+
+def test_a_strangers_file_in_an_export_is_neither_overwritten_nor_removed(tmp_path: Path, folder: Path) -> None:
+    film, shelf = a_shelf(tmp_path / "shelf", a_film(audios=()))
+    with Export(folder, "7") as export:
+        export.finish(film, shelf)
+    (folder / "video/h264-540p/notes.txt").write_text("mine")
+    (folder / "poster.jpg").write_text("mine, too")
+
+    with Export(folder, "8") as export:
+        with pytest.raises(BadSpec, match=r"poster\.jpg is in the way"):
+            export.finish(film, shelf, {"poster.jpg": b"ours"})
+        export.finish(film, shelf)
+
+    assert (folder / "video/h264-540p/notes.txt").read_text() == "mine"
+    assert (folder / "poster.jpg").read_text() == "mine, too"
+
+
+@pytest.mark.parametrize("path", ["../precious", "elsewhere/precious", "/etc/precious", "a/../../precious"])
+def test_a_forged_note_cannot_lead_outside(tmp_path: Path, folder: Path, path: str) -> None:
+    folder.mkdir()
+    (folder / "elsewhere").symlink_to(tmp_path)
+    for note in ({"folders": {}, "files": {path: "1:a"}}, {"folders": {"540p": path}, "files": {}}):
+        (folder / NOTE).write_text(json.dumps({"format": 1, "version": "6", **note}))
+
+        with pytest.raises(BadSpec, match="leads out of the export"):
+            Export(folder, "7")
+
+
+@pytest.mark.parametrize("note", ["{", "[]", '{"format": 1}', '{"format": 99, "files": {}, "folders": {}}'])
+def test_a_note_that_makes_no_sense_is_refused(folder: Path, note: str) -> None:
+    folder.mkdir()
+    (folder / NOTE).write_text(note)
+
+    with pytest.raises(BadSpec, match="choose another folder"):
+        Export(folder, "7")
+
+
+def test_two_exports_do_not_write_into_one_folder_at_once(folder: Path) -> None:
+    with Export(folder, "7"), pytest.raises(BadSpec, match="another export is writing"):
+        Export(folder, "8")
+
+    with Export(folder, "8"):
+        pass
+
+
+def test_two_tracks_of_one_kind_get_two_folders(tmp_path: Path, folder: Path) -> None:
+    film, shelf = a_shelf(tmp_path / "shelf", a_film(audios=(an_audio("a"), an_audio("b", default=False))))
+
+    with Export(folder, "7") as export:
+        export.finish(film, shelf)
+
+    assert {path.split("/")[1] for path in files(folder) if path.startswith("audio")} == {"en-aac-2", "en-aac-2-2"}
