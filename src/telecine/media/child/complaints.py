@@ -7,18 +7,14 @@ from typing import Self
 
 import av.logging
 
-_KEPT = 20
+_KEPT = 50
 
 
 class Complaints:
-    """Listen to FFmpeg for a while, in all its threads. Keeps the first twenty lines and counts the rest.
+    """Listen to FFmpeg for a while, in all its threads. Keeps the first lines, "who: what", and counts the rest."""
 
-    `of`: only what these parts say ("h264", "mov,mp4,m4a,3gp,3g2,mj2"); None: whoever speaks.
-    """
-
-    def __init__(self, level: int = av.logging.WARNING, *, of: str | None = None) -> None:
+    def __init__(self, level: int = av.logging.WARNING) -> None:
         self._level = level
-        self._of = of
         self._capture = av.logging.Capture(local=False)
         self._heard: list[tuple[int, str, str]] = []
         self._lines: list[str] = []
@@ -48,8 +44,8 @@ class Complaints:
 
     def _take(self) -> None:
         for _, who, text in self._heard:
-            if self._of is None or who == self._of:
-                self._count += 1
-                if len(self._lines) < _KEPT:
-                    self._lines.append(f"{who}: {text.strip()}"[:300])
+            line = f"{who}: {text.strip()}"[:300]
+            self._count += 1
+            if len(self._lines) < _KEPT and line not in self._lines:
+                self._lines.append(line)
         self._heard.clear()

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from av.stream import Stream
 
 from telecine.media.child import opening
-from telecine.media.child.kinds import ts_packets
+from telecine.media.child.kinds import boxes, ts_packets
 from telecine.media.child.reader import Reader
 from telecine.media.child.talk import Refused
 
 _ENTRIES = frozenset({b"encv", b"enca", b"enct", b"drms", b"drmi", b"drmt"})
 _INSIDE = frozenset({b"moov", b"trak", b"mdia", b"minf", b"stbl"})
-_BOXES = 10_000  # a file with more at one level is not looked through
 
 
 def refusal() -> Refused:
@@ -47,26 +46,8 @@ def _has_locked_entry(source: Reader) -> bool:
 
 
 def _sample_entries(source: Reader, start: int, end: int) -> Iterator[bytes]:
-    for kind, first, last in _boxes(source, start, end):
+    for kind, first, last in boxes(source, start, end):
         if kind in _INSIDE:
             yield from _sample_entries(source, first, last)
         elif kind == b"stsd":
-            yield from (entry for entry, _, _ in _boxes(source, first + 8, last))
-
-
-def _boxes(source: Reader, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """Type, begin and end of the content of each box between these places."""
-    for _ in range(_BOXES):
-        if start + 8 > end:
-            return
-        source.seek(start)
-        head = source.read(16)
-        size, kind, inner = int.from_bytes(head[:4], "big"), head[4:8], 8
-        if size == 1:
-            size, inner = int.from_bytes(head[8:16], "big"), 16
-        elif size == 0:
-            size = end - start
-        if size < inner:
-            return
-        yield kind, start + inner, min(start + size, end)
-        start += size
+            yield from (entry for entry, _, _ in boxes(source, first + 8, last))

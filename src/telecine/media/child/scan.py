@@ -1,0 +1,202 @@
+"""Read every packet without decoding, and write down when each frame is shown: the raw material of the index."""
+
+from __future__ import annotations
+
+import json
+import struct
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TextIO
+
+import av.error
+import av.logging
+from av.container import InputContainer
+from av.packet import Packet
+
+from telecine.media.child import opening
+from telecine.media.child.complaints import Complaints
+from telecine.media.child.kinds import missing_bytes
+from telecine.media.child.locked import refusal
+from telecine.media.child.talk import Refused, Talk
+from telecine.media.orders import Scan
+from telecine.media.plain import to_plain
+from telecine.media.source import Packets, Picture, Samples, Sound
+
+INDEX = "index.json"
+_SKIP = struct.Struct("<II")  # samples that a decoder drops at the begin and at the end of a packet
+_AT_ONCE = 10_000  # numbers written in one piece
+
+
+@dataclass(slots=True)
+class _Film:
+    """The packets of the video stream, eight bytes for each."""
+
+    pts: array[int] = field(default_factory=lambda: array("q"))
+    keys: array[int] = field(default_factory=lambda: array("q"))
+    untimed: int = 0
+    discarded: int = 0
+    damaged: int = 0
+    last: int | None = None
+    last_duration: int = 0
+
+    def add(self, packet: Packet[Any]) -> None:
+        self.damaged += packet.is_corrupt
+        if packet.pts is None:
+            self.untimed += not packet.is_discard
+            return
+        if packet.is_keyframe:
+            self.keys.append(packet.pts)
+        if packet.is_discard:  # an edit list cuts it away; one may still seek to it
+            self.discarded += 1
+            return
+        self.pts.append(packet.pts)
+        if self.last is None or packet.pts > self.last:
+            self.last, self.last_duration = packet.pts, packet.duration or 0
+
+
+@dataclass(slots=True)
+class _Track:
+    """From when to when one audio stream sounds."""
+
+    rate: int
+    start: int | None = None
+    end: int | None = None
+
+    def add(self, packet: Packet[Any]) -> None:
+        if packet.pts is None or packet.is_discard:
+            return
+        before, after = self._dropped(packet)
+        start = packet.pts + before
+        end = packet.pts + (packet.duration or 0) - after
+        self.start = start if self.start is None else min(start, self.start)
+        self.end = end if self.end is None else max(end, self.end)
+
+    def _dropped(self, packet: Packet[Any]) -> tuple[int, int]:
+        """What the decoder leaves out of this packet (priming, padding), in the stream's time base."""
+        if not packet.has_sidedata("skip_samples"):
+            return 0, 0
+        data = bytes(packet.get_sidedata("skip_samples"))
+        before, after = _SKIP.unpack(data[: _SKIP.size])
+        ticks = 1 / (self.rate * packet.time_base)
+        return round(before * ticks), round(after * ticks)
+
+
+def run(order: Scan, talk: Talk) -> Mapping[str, Any]:
+    """Where the index lies and what was counted."""
+    film = _Film()
+    tracks = {sound.stream: _Track(sound.rate) for sound in order.sounds}
+    with (
+        Complaints(av.logging.ERROR) as complaints,  # from the opening on: a short file is read whole there
+        opening.open_source(talk, order.format) as container,
+    ):
+        gave_up = _read_all(container, order, talk, (film, tracks))
+        bases = {one.index: one.time_base for one in container.streams}
+        film.damaged += gave_up + _complaints_of(order.format, complaints, talk)
+    if missing := missing_bytes(talk.source):
+        talk.note(f"the file lacks its last {missing} bytes")
+        film.damaged += 1
+    packets = None if order.picture is None else _packets(order.picture, film, bases)
+    sounds = [_samples(sound, tracks[sound.stream], bases) for sound in order.sounds if _heard(tracks, sound)]
+    path = talk.scratch / INDEX
+    _write(path, packets, film, sounds)
+    return {
+        "path": INDEX,
+        "size": path.stat().st_size,
+        "frames": len(film.pts),
+        "keys": len(film.keys),
+        "untimed": film.untimed,
+        "discarded": film.discarded,
+        "damaged": film.damaged,
+        "sounds": len(sounds),
+    }
+
+
+def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_Film, dict[int, _Track]]) -> int:
+    """Sort every packet in; 1 if the demuxer gave up."""
+    film, tracks = into
+    video = None if order.picture is None else order.picture.stream
+    wanted = [opening.stream_of(container, index) for index in (*([] if video is None else [video]), *tracks)]
+    try:
+        for packet in _filled(container, wanted):
+            if packet.stream_index == video:
+                film.add(packet)
+            else:
+                tracks[packet.stream_index].add(packet)
+            talk.progress(max(packet.pos or 0, 0))
+    except av.error.FFmpegError as error:
+        if isinstance(error, av.error.MemoryError):
+            raise
+        talk.note(f"the file cannot be read to its end: {error}")
+        return 1
+    return 0
+
+
+def _complaints_of(demuxer: str, complaints: Complaints, talk: Talk) -> int:
+    """How often the demuxer complained. What parsers say is left out: a stream may begin in the middle of a GOP."""
+    lines = [line for line in complaints.lines if demuxer in line.split(": ", 1)[0].split(",")]
+    for line in lines:
+        talk.note(line)
+    return len(lines)
+
+
+def _filled(container: InputContainer, wanted: Sequence[Any]) -> Iterator[Packet[Any]]:
+    """Packets with bytes in them; the last one of each stream is an empty mark."""
+    for packet in container.demux(*wanted):
+        if packet.size:
+            if packet.has_sidedata("encryption_info"):  # it began in the clear
+                raise refusal()
+            yield packet
+
+
+def _heard(tracks: Mapping[int, _Track], sound: Sound) -> bool:
+    return tracks[sound.stream].start is not None
+
+
+def _samples(sound: Sound, track: _Track, bases: Mapping[int, Fraction | None]) -> Samples:
+    start = track.start or 0
+    return Samples(
+        stream=sound.stream,
+        time_base=bases[sound.stream] or sound.time_base,
+        start=start,
+        end=max(track.end or 0, start),
+    )
+
+
+def _packets(picture: Picture, film: _Film, bases: Mapping[int, Fraction | None]) -> Packets:
+    """Everything but the long lists, which are written apart."""
+    if not film.pts and not film.untimed:
+        raise Refused("damaged", "the video stream has no frames", permanent=True)
+    return Packets(
+        time_base=bases[picture.stream] or picture.time_base,
+        pts=(),
+        keys=(),
+        untimed=film.untimed,
+        discarded=film.discarded,
+        damaged=film.damaged,
+        last_duration=film.last_duration,
+    )
+
+
+def _write(path: Path, packets: Packets | None, film: _Film, sounds: Sequence[Samples]) -> None:
+    with path.open("w", encoding="ascii") as out:
+        out.write('{"packets":')
+        if packets is None:
+            out.write("null")
+        else:
+            rest = {name: value for name, value in to_plain(packets).items() if name not in ("pts", "keys")}
+            out.write(json.dumps(rest)[:-1])
+            for name, numbers in (("pts", film.pts), ("keys", film.keys)):
+                out.write(f',"{name}":[')
+                _write_numbers(out, numbers)
+                out.write("]")
+            out.write("}")
+        out.write(f',"sounds":{json.dumps(to_plain(sounds))}}}')
+
+
+def _write_numbers(out: TextIO, numbers: array[int]) -> None:
+    for at in range(0, len(numbers), _AT_ONCE):
+        out.write("," if at else "")
+        out.write(",".join(map(str, numbers[at : at + _AT_ONCE])))
