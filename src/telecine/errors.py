@@ -22,6 +22,7 @@ TelecineError
     SchemaMissing        the database was never migrated
   MediaError             work on media went wrong
     ChildFailed          the media child said so, or ended without a last word
+    MediaRefused         this source is not taken: no repetition helps, another source or setting does
   HandlerStopped         raised inside a handler whose lease is gone or whose job was cancelled
 """
 
@@ -133,6 +134,15 @@ class ChildFailed(MediaError):
         self.message = message
         self.code = code
         self.permanent = permanent
+
+
+class MediaRefused(MediaError):
+    code = "media_refused"
+    permanent = True
+
+    def __init__(self, message: str, *, code: str = "media_refused") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class HandlerStopped(TelecineError):

@@ -1,0 +1,96 @@
+"""The grid: GOPs, segments and chunks in whole frames, equal in every rung.
+
+    frames    0 … 47 | 48 … 95 | 96 … 143 | 144 …        GOP: two seconds, closed
+    segments  [            0             ] [ 1           six seconds: what is recorded, and what a retry may keep
+    chunks    [                0 … 4                ]    what one worker leases
+
+No float and no second is counted here; what lasts 6.006 seconds lasts 144 frames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from telecine.media.index import Index
+from telecine.media.orders import Timing
+from telecine.media.source import Samples
+
+SEGMENT = Fraction(6)
+GOP = Fraction(2)
+# More segments than this in one task, and a lost lease or a late worker costs too much.
+LONGEST_CHUNK = 5
+# Two chunks per slot: whoever is done early takes another one.
+CHUNKS_PER_SLOT = 2
+# A last segment of audio that is shorter is joined to the one before it.
+SHORTEST_TAIL = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Some segments in a row: the part of the film that one task encodes."""
+
+    first: int
+    count: int
+
+    @property
+    def segments(self) -> range:
+        return range(self.first, self.first + self.count)
+
+    def frames_of(self, timing: Timing) -> range:
+        return range(timing.frames_of(self.first).start, timing.frames_of(self.first + self.count - 1).stop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Film:
+    """The span that every track fills: from `start` on the container's clock, for `length` seconds.
+
+    `borders[k]` is when segment k begins, counted from the start.
+    """
+
+    start: Fraction
+    length: Fraction
+    borders: tuple[Fraction, ...]
+
+
+def timing_of(rate: Fraction, frames: int, *, segment: Fraction = SEGMENT, gop: Fraction = GOP) -> Timing:
+    """The grid for this rate; `segment` and `gop` are wished seconds, rounded to whole frames and whole GOPs."""
+    per_gop = max(1, round(gop * rate))
+    return Timing(rate=rate, frames=frames, gop=per_gop, per_segment=per_gop * max(1, round(segment / gop)))
+
+
+def timing_for(index: Index, *, segment: Fraction = SEGMENT, gop: Fraction = GOP) -> Timing:
+    """The grid of a whole film."""
+    return timing_of(index.shown_rate, index.shown_frames, segment=segment, gop=gop)
+
+
+def chunks_of(segments: int, slots: int) -> list[Chunk]:
+    """Cut so many segments into chunks for so many slots, as equal as possible, the longer ones first."""
+    longest = min(max(1, -(-segments // (CHUNKS_PER_SLOT * max(1, slots)))), LONGEST_CHUNK)
+    return _cut(segments, -(-segments // longest))
+
+
+def _cut(segments: int, parts: int) -> list[Chunk]:
+    each, longer = divmod(segments, parts)
+    firsts = (k * each + min(k, longer) for k in range(parts))
+    return [Chunk(first=first, count=each + (k < longer)) for k, first in enumerate(firsts)]
+
+
+def film_of(index: Index, timing: Timing) -> Film:
+    """The span of a film with pictures."""
+    return Film(
+        start=index.start,
+        length=timing.frames / timing.rate,
+        borders=tuple(timing.frames_of(k).start / timing.rate for k in range(timing.segments)),
+    )
+
+
+def film_of_sound(samples: Samples, *, segment: Fraction = SEGMENT) -> Film:
+    """The span of a film without pictures: as long as its sound."""
+    length = (samples.end - samples.start) * samples.time_base
+    segments = max(1, int((length + segment - min(SHORTEST_TAIL, segment)) / segment))
+    return Film(
+        start=samples.start * samples.time_base,
+        length=length,
+        borders=tuple(k * segment for k in range(segments)),
+    )

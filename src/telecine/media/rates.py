@@ -1,0 +1,97 @@
+"""Frame rates: which one the times of a source show, and which one its streams get.
+
+    times ──fit──▶ constant rate ──output_rate──▶ the same; halved above 60, doubled below 5
+          └──────▶ none: variable ──snap────────▶ the nearest standard rate
+
+Clocks are coarse: Matroska counts milliseconds, so 23.976 fps shows steps of 41 and 42. A rate fits when no frame
+is further from `first + k / rate` than one tick of the coarsest clock that the times allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from math import gcd
+from statistics import median_low
+
+NTSC = Fraction(1000, 1001)
+STANDARD = (24 * NTSC, Fraction(24), Fraction(25), 30 * NTSC, Fraction(30), Fraction(50), 60 * NTSC, Fraction(60))
+USUAL = (*STANDARD, *map(Fraction, (48, 15, 12, 10)), 120 * NTSC, Fraction(100), Fraction(120))
+FASTEST = 60
+# Below it a GOP of two seconds is a handful of frames, and rounding bends segments beyond what players allow.
+SLOWEST = 5
+# QuickTime's and Matroska's clocks. A file copied into a container with a finer clock still ticks as before.
+COARSE = (Fraction(1, 600), Fraction(1, 1000))
+# A gap this many times longer than the usual step is a pause and says nothing about the rate.
+PAUSE = 4
+
+
+def fit(pts: Sequence[int], time_base: Fraction, declared: Fraction | None = None) -> Fraction | None:
+    """The constant rate of these ascending times; None when they have none. `declared` settles what both fit."""
+    if len(pts) < 2:
+        return None
+    clock = _clock(pts, time_base)
+    fitting = {rate: error for rate in USUAL if (error := _error(pts, time_base, rate, clock)) is not None}
+    if declared in fitting:
+        return declared
+    if fitting:
+        return min(fitting, key=lambda rate: (fitting[rate], USUAL.index(rate)))
+    unusual = (rate for rate in _unusual(pts, time_base) if _error(pts, time_base, rate, clock) is not None)
+    return next(unusual, None) or _exact(pts, time_base)
+
+
+def typical(pts: Sequence[int], time_base: Fraction) -> Fraction:
+    """Frames per second of ascending times, pauses left out."""
+    steps = [after - before for before, after in pairwise(pts)]
+    longest = PAUSE * median_low(steps)
+    counted = [step for step in steps if step <= longest]
+    return Fraction(len(counted), sum(counted)) / time_base
+
+
+def snap(rate: Fraction) -> Fraction:
+    """The standard rate that is nearest: at most 60."""
+    return min(STANDARD, key=lambda standard: abs(standard - rate))
+
+
+def output_rate(rate: Fraction) -> Fraction:
+    """The rate that a constant rate is shown at: every frame, every second one, or each several times."""
+    while rate > FASTEST:
+        rate /= 2
+    while rate < SLOWEST:
+        rate *= 2
+    return rate
+
+
+def _clock(pts: Sequence[int], time_base: Fraction) -> Fraction:
+    """The coarsest clock seen: a well-known one that all steps are multiples of, else the time base itself."""
+    common = gcd(*(time - pts[0] for time in pts)) * time_base
+    return next((clock for clock in COARSE if clock > time_base and (common / clock).denominator == 1), time_base)
+
+
+def _unusual(pts: Sequence[int], time_base: Fraction) -> Iterable[Fraction]:
+    """Round rates near the mean."""
+    mean = (len(pts) - 1) / ((pts[-1] - pts[0]) * time_base)
+    near = (Fraction(round(mean)), Fraction(round(mean * 2), 2), round(mean / NTSC) * NTSC)
+    return (rate for rate in near if rate > 0)
+
+
+def _exact(pts: Sequence[int], time_base: Fraction) -> Fraction | None:
+    """Whatever rate equal steps make."""
+    steps = {after - before for before, after in pairwise(pts)}
+    return 1 / (steps.pop() * time_base) if len(steps) == 1 else None
+
+
+def _error(pts: Sequence[int], time_base: Fraction, rate: Fraction, clock: Fraction) -> Fraction | None:
+    """How far the worst frame is from its place, in seconds; None when that is more than a tick allows."""
+    # A clock of about one tick per frame (AVI) must not hide a lost frame: never more than a quarter of a frame.
+    allowed = min(clock, 1 / (4 * rate))
+    # Everything in whole units, for speed: time t is `t * per_tick`, frame k stands at `k * per_frame`.
+    unit = Fraction(1, time_base.denominator * rate.numerator)
+    per_tick, per_frame = int(time_base / unit), int(1 / rate / unit)
+    most = int(allowed / unit)
+    first, last = pts[0], len(pts) - 1
+    if abs((pts[last] - first) * per_tick - last * per_frame) > most:
+        return None
+    worst = max(abs((time - first) * per_tick - k * per_frame) for k, time in enumerate(pts))
+    return worst * unit if worst <= most else None
