@@ -15,7 +15,7 @@ from tests.make import NOW, Loaded
 from tests.scene import Scene
 
 TABLES = [
-    *("flow", "job", "job_after", "stage", "task", "attempt", "event", "worker", "artifact", "subject"),
+    *("flow", "job", "job_after", "stage", "task", "attempt", "event", "worker", "artifact", "freed", "subject"),
     *("subject_version", "idempotency", "job_log", "lock", "api_key", "archive"),
 ]
 

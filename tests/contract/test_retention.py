@@ -9,7 +9,7 @@ import pytest
 
 from telecine.engine import retention
 from telecine.engine.audit import Auditor
-from telecine.engine.retention import NOTHING, Retired, retire_jobs
+from telecine.engine.retention import NOTHING, Ages, Retired, retire_jobs
 from telecine.engine.shelf import Shelf
 from telecine.errors import NotFound
 from telecine.facts import DAY, Done, Failed, Kept, Lease, Line
@@ -97,7 +97,7 @@ async def test_batches_take_the_oldest_first_and_may_end_between_any_two(scene: 
         scene.pass_time(1)
     scene.pass_time(LONG)
 
-    first = await retire_jobs(scene.store, Shelf(), 30 * DAY, most=2)
+    first = await retire_jobs(scene.store, Shelf(), Ages(), most=2)
     left = [job.id for job in (await scene.views.jobs()).items]
     rest = await retire_all(scene)
 
@@ -145,11 +145,44 @@ async def test_a_version_whose_job_is_archived_goes_once_another_took_its_place(
     scene.pass_time(LONG)
     first = await retire_all(scene)
     await a_film(scene, "new", publish=True)
+    scene.pass_time(7 * DAY - 1)
 
-    second = await retire_all(scene)
+    young = await retire_all(scene)
+    scene.pass_time(1)
+    old = await retire_all(scene)
 
     assert (first.jobs, first.files) == (1, ())
-    assert (second.jobs, second.versions, second.files) == (0, 1, ("old",))
+    assert (young.versions, young.files) == (0, ())
+    assert (old.jobs, old.versions, old.files) == (0, 1, ("old",))
+
+
+@played
+async def test_a_version_that_was_replaced_goes_although_its_job_is_still_there(scene: Scene) -> None:
+    await scene.enact(FILM)
+    job_id = await a_film(scene, "old", publish=True)
+    await a_film(scene, "new", publish=True)
+
+    at_once = await retire_all(scene, Ages(versions=0))
+
+    assert (at_once.jobs, at_once.versions, at_once.files) == (0, 1, ("old",))
+    assert [row["key"] for row in await scene.sql("select key from artifact")] == ["new"]
+    assert (await scene.views.job(job_id)).output_count == 0
+    assert await Auditor(scene.store, Shelf()).look_at_everything() == ()
+
+
+@played
+async def test_a_version_outlives_its_job_for_as_long_as_it_could_be_shown_again(scene: Scene) -> None:
+    await scene.enact(FILM)
+    await a_film(scene, "old", publish=True)
+    scene.pass_time(LONG)
+    await a_film(scene, "new", publish=True)
+
+    archived = await retire_all(scene)
+    scene.pass_time(7 * DAY)
+    freed = await retire_all(scene)
+
+    assert (archived.jobs, archived.versions, archived.files) == (1, 0, ())
+    assert (freed.jobs, freed.versions, freed.files) == (0, 1, ("old",))
 
 
 @played
@@ -189,7 +222,7 @@ async def test_a_job_that_was_retried_meanwhile_is_not_moved(scene: Scene) -> No
     scene.pass_time(LONG)
 
     document = await scene.store.read(lambda: retention._documents([job_id], Shelf()))
-    moved = await scene.store.run(lambda: retention._move([old], document))
+    moved = await scene.store.run(lambda: retention._move([old], document, 0))
 
     assert moved == NOTHING
     assert (await scene.views.job(job_id)).generation == 2
@@ -209,7 +242,7 @@ async def test_two_passes_at_once_move_each_job_once(scene: Scene) -> None:
 
     async def all_of(store: object) -> Retired:
         total = NOTHING
-        while batch := await retire_jobs(store, Shelf(), 30 * DAY, most=5):  # type: ignore[arg-type]
+        while batch := await retire_jobs(store, Shelf(), Ages(), most=5):  # type: ignore[arg-type]
             total = total + batch
         return total
 

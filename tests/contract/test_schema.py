@@ -182,8 +182,12 @@ FALSEHOODS = {
         select id + 1000000, job_id, stage, position, lane, 'new', 1 from task""",
     "one lease ended twice": """insert into attempt (task_id, token, job_id, generation, try, outcome, state, ended_at)
         select task_id, token, job_id, generation, try, outcome, state, ended_at from attempt""",
-    "an artifact without a hash": """insert into artifact (job_id, task_id, token, name, stage_version, key, created_at)
-        values (1, 1, 1, 'a', 1, 'k', 0)""",
+    "an artifact without a hash": """insert into artifact
+        (job_id, task_id, token, name, stage, position, stage_version, key, created_at)
+        values (1, 1, 1, 'a', 'cut', 0, 1, 'k', 0)""",
+    "an artifact of neither a task nor a version": """insert into artifact
+        (job_id, token, name, stage, position, stage_version, key, sha256, created_at)
+        values (1, 1, 'a', 'cut', 0, 1, 'k', 'ab', 0)""",
     "a worker mode that does not exist": "update worker set mode = 'asleep'",
     "a second pulse": "insert into pulse (only_row, at) values ({false}, 0)",
 }

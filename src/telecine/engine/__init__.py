@@ -7,16 +7,17 @@ at hand; the HTTP server says the same words for one that has not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from telecine.engine import claim as claiming
-from telecine.engine import control, holding, recovery
+from telecine.engine import control, holding, provisions, recovery, subjects
 from telecine.engine import register as registering
 from telecine.engine.reception import Reception
 from telecine.engine.register import Registration
 from telecine.engine.shelf import Shelf
+from telecine.engine.shown import Page, SubjectLine, SubjectView
 from telecine.engine.stream import Stream
 from telecine.engine.submit import Submission, Submitted, submit
 from telecine.engine.views import Views
@@ -37,6 +38,7 @@ from telecine.facts import (
     Mode,
     Orders,
     Released,
+    Shelved,
     Status,
     TaskId,
     Word,
@@ -85,6 +87,7 @@ class Engine:
         self.bell: Ringer = bell or Silence()
         self._shelf = Shelf()
         self._reception = Reception(store, self._shelf, self.world)
+        self._slots = provisions.Slots(store, self.world)
         self.views = Views(store, self._shelf)
         self.events = Stream(store, world=self.world)
         self._flows: dict[str, tuple[int, Graph]] = {}
@@ -151,6 +154,16 @@ class Engine:
     async def pause(self, flow: str, paused: bool = True) -> None:
         await self.store.run(lambda: control.pause(flow, paused))
 
+    async def subject(self, kind: str, subject_id: str) -> SubjectView:
+        return await self.store.read(lambda: subjects.subject(kind, subject_id, self._shelf))
+
+    async def subjects(
+        self, kind: str, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Page[SubjectLine]:
+        return await self.store.read(
+            lambda: subjects.subjects(kind, self._shelf, owner=owner, cursor=cursor, limit=limit)
+        )
+
     # -- the worker's words ----------------------------------------------------------------------
 
     async def enlist(self, registration: Registration) -> WorkerId:
@@ -180,7 +193,14 @@ class Engine:
         return await self.store.read(lambda: claiming.glance(lanes))
 
     async def brief(self, lease: Lease) -> Brief:
-        return await self.store.read(lambda: claiming.brief(lease, self._shelf))
+        brief = await self.store.read(lambda: claiming.brief(lease, self._shelf))
+        return replace(brief, slots=await self._slots.of(lease.flow))
+
+    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
+        return await self.store.read(lambda: provisions.artifacts(lease, stages, self._shelf))
+
+    async def published(self, lease: Lease) -> list[Shelved]:
+        return await self.store.read(lambda: provisions.published(lease.subject))
 
     async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: holding.Totals = holding.NOTHING) -> Orders:
         return await self.store.run(lambda: holding.beat(worker, held, totals, self.lease))

@@ -70,16 +70,18 @@ def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> St
         raise LeaseLost(task_id, token, "lease_expired")
     [job] = yield Ask("job_flow", {"id": row["job_id"]})
     graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
-    version = graph.stages[row["stage"]].version
+    stage = graph.stages[row["stage"]]
     latest = {item.name: item for item in items}
-    known = {old["name"]: old for old in (yield Ask("kept_of", {"task_id": task_id, "stage_version": version}))}
+    known = {old["name"]: old for old in (yield Ask("kept_of", {"task_id": task_id, "stage_version": stage.version}))}
     artifacts = [
         {
             "job_id": row["job_id"],
             "task_id": task_id,
             "token": token,
             "name": item.name,
-            "stage_version": version,
+            "stage": stage.name,
+            "position": row["position"],
+            "stage_version": stage.version,
             "key": item.key,
             "size": item.size,
             "sha": item.sha256,

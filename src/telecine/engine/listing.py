@@ -62,9 +62,9 @@ def jobs(wanted: JobFilter, shelf: Shelf, *, cursor: str | None = None, limit: i
         "wanted": limited(limit) + 1,
     }
     found = yield Ask(way_in(wanted), params)
-    lines = yield from _lines([row["id"] for row in found[:limit]], shelf)
+    shown = yield from lines([row["id"] for row in found[:limit]], shelf)
     last = found[limit - 1] if len(found) > limit else None
-    return Page(lines, None if last is None else cursor_of((last["ended_at"] or 0, last["id"])))
+    return Page(shown, None if last is None else cursor_of((last["ended_at"] or 0, last["id"])))
 
 
 def way_in(wanted: JobFilter) -> str:
@@ -98,7 +98,8 @@ def _id_at(at: Instant) -> Steps[int]:
     return int(low)
 
 
-def _lines(ids: list[int], shelf: Shelf) -> Steps[tuple[JobLine, ...]]:
+def lines(ids: list[int], shelf: Shelf) -> Steps[tuple[JobLine, ...]]:
+    """These jobs as lists show them, in this order; those that were put away are left out."""
     if not ids:
         return ()
     rows = yield Ask("view_jobs", {"ids": ids})

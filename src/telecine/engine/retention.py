@@ -1,10 +1,10 @@
 """Put old things away, a batch at a time.
 
 A job that ended long ago becomes one JSON document in `archive` and is still found by its id; its rows go
-in the same transaction, on a fixed list of ids. Files of a version that a subject shows or keeps stay, with
-their rows, for as long as that is so; keys of all others are returned once no row names them, and whoever
-called deletes the bytes: after the commit, so that no row ever names bytes which are gone. Two passes at
-once do each other no harm, and a pass may be ended between any two batches.
+in the same transaction, on a fixed list of ids. Files of a version that a subject shows or keeps, or showed not
+long ago, stay with their rows for as long as that is so. Bytes that no row names any more are noted in `freed` by
+the same transaction and deleted after it (`clearing.py`): no row ever names bytes which are gone, and none are
+forgotten. Two passes at once do each other no harm, and a pass may be ended between any two batches.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from telecine.engine.clearing import put_freed
 from telecine.engine.jobview import live_job, output_of
 from telecine.engine.shelf import Shelf
 from telecine.engine.shown import JobView
@@ -40,11 +41,12 @@ class Ages:
     events: Millis = 7 * DAY
     logs: Millis = 60 * DAY
     workers: Millis = 90 * DAY
+    versions: Millis = 7 * DAY  # since another version took their place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retired:
-    """What a batch put away; `files` are the keys of artifacts whose bytes nobody needs any more."""
+    """What a batch put away; `files` are keys of artifacts whose bytes were freed with it."""
 
     jobs: int = 0
     versions: int = 0
@@ -66,11 +68,11 @@ NOTHING = Retired()
 
 
 async def retire(store: Store, shelf: Shelf, ages: Ages | None = None) -> AsyncGenerator[Retired, None]:
-    """Everything that is old, batch by batch. Delete the bytes of `files` after each, or later."""
+    """Everything that is old, batch by batch."""
     limits = ages or Ages()
-    while (batch := await retire_jobs(store, shelf, limits.jobs)) is not None:
+    while (batch := await retire_jobs(store, shelf, limits)) is not None:
         yield batch
-    async for batch in _retire_versions(store):
+    while batch := await retire_versions(store, limits.versions):
         yield batch
     async for batch in _retire_keys(store, limits.keys):
         yield batch
@@ -85,14 +87,14 @@ async def retire(store: Store, shelf: Shelf, ages: Ages | None = None) -> AsyncG
 # -- Jobs --------------------------------------------------------------------------------------------
 
 
-async def retire_jobs(store: Store, shelf: Shelf, age: Millis, most: int = BATCH) -> Retired | None:
+async def retire_jobs(store: Store, shelf: Shelf, ages: Ages, most: int = BATCH) -> Retired | None:
     """Move one batch of ended jobs into the archive; None if there was nothing to move."""
-    old = await store.read(lambda: _old_jobs(age, most))
+    old = await store.read(lambda: _old_jobs(ages.jobs, most))
     if not old:
         return None
     # Ended jobs do not change, so they are read outside of the transaction; it checks that none was retried.
     documents = await store.read(lambda: _documents([row["id"] for row in old], shelf))
-    return await store.run(lambda: _move(old, documents)) or None
+    return await store.run(lambda: _move(old, documents, ages.versions)) or None
 
 
 def _old_jobs(age: Millis, most: int) -> Steps[Rows]:
@@ -141,18 +143,20 @@ def _without(data: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in names}
 
 
-def _move(old: Rows, documents: dict[int, dict[str, Any]]) -> Steps[Retired]:
+def _move(old: Rows, documents: dict[int, dict[str, Any]], version_age: Millis) -> Steps[Retired]:
     ids = [row["id"] for row in old]
-    yield Ask("retire_tasks", {"ids": ids})
+    used = {row["job_id"] for row in (yield Ask("retire_tasks", {"ids": ids})) if row["used"]}
     held = yield Ask("retire_jobs", {"ids": ids})
     seen = {(row["id"], row["ended_at"], row["generation"]) for row in old}
     same = [row for row in held if (row["id"], row["ended_at"], row["generation"]) in seen]
     going = [row["id"] for row in same if documents.get(row["id"])]
     if not going:
         return NOTHING
-    versions = yield Ask("retire_versions", {"ids": going})
+    versions = yield Ask("retire_versions", {"ids": going, "version_age": version_age})
     staying = [row["id"] for row in versions if row["stays"]]
     files = yield from _free((yield Ask("retire_artifacts", {"ids": going, "staying": staying})))
+    # Attempts that died may have left bytes that were never recorded: whatever is in the job's folder is looked at.
+    yield from put_freed([f"{job_id}/" for job_id in going if job_id in used])
     yield Write("archive_put", {"jobs": [_archived(documents[job_id]) for job_id in going]})
     yield Ask("retire_rows", {"ids": going})
     return Retired(jobs=len(going), files=files)
@@ -171,25 +175,23 @@ def _archived(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _free(rows: Rows) -> Steps[tuple[str, ...]]:
-    """Of the keys whose rows went, those that no other row names."""
+    """Of the keys whose rows went, those that no other row names; their bytes will be deleted."""
     keys = [row["key"] for row in rows if row["key"] is not None]
     if not keys:
         return ()
     free = yield Ask("artifact_free", {"keys": keys})
-    return tuple(sorted(row["key"] for row in free))
+    found = tuple(sorted(row["key"] for row in free))
+    yield from put_freed(found)
+    return found
 
 
 # -- The rest ----------------------------------------------------------------------------------------
 
 
-async def _retire_versions(store: Store) -> AsyncGenerator[Retired, None]:
-    """Versions that stayed with the archive of their job, until another one took their place."""
-    after = 0
-    while rows := await store.read(partial(_window, "old_versions", {"after": after, "wanted": MANY})):
-        after = rows[-1]["id"]
-        ids = [row["id"] for row in rows if row["old"]]
-        if ids and (batch := await store.run(partial(_drop_versions, ids))):
-            yield batch
+async def retire_versions(store: Store, age: Millis, most: int = BATCH) -> Retired:
+    """Drop one batch of versions that another one replaced so long ago, with their files."""
+    rows = await store.read(partial(_window, "old_versions", {"age": age, "wanted": most}))
+    return await store.run(partial(_drop_versions, [row["id"] for row in rows])) if rows else NOTHING
 
 
 def _drop_versions(ids: list[int]) -> Steps[Retired]:

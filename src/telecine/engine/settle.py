@@ -20,6 +20,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from telecine.engine import carrying
 from telecine.engine.consequences import Ripple, ripple
 from telecine.engine.ledger import Move, is_required
 from telecine.engine.shelf import Shelf
@@ -46,7 +47,8 @@ def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
     jobs = {row["id"]: row for row in (yield Ask("job_hold", {"ids": sorted({row["job_id"] for row in rows})}))}
     graphs = yield from shelf.fetch(job["flow_id"] for job in jobs.values())
     held = {row["id"]: (row, jobs[row["job_id"]]) for row in rows}
-    hearing = Hearing(held, graphs, dice)
+    carried = yield from carrying.hold(words)
+    hearing = Hearing(held, graphs, dice, carried)
     for place, word in enumerate(words):
         hearing.hear(place, word)
     hearing.halt()
@@ -59,11 +61,17 @@ def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
 class Hearing:
     """Decides a batch of words one by one; a task that was moved once is not moved again."""
 
-    def __init__(self, held: Mapping[int, tuple[Row, Row]], graphs: Mapping[int, Graph], dice: Dice) -> None:
+    def __init__(
+        self,
+        held: Mapping[int, tuple[Row, Row]],
+        graphs: Mapping[int, Graph],
+        dice: Dice,
+        carried: carrying.Carried = carrying.NOTHING,
+    ) -> None:
         self.answers: dict[int, Answer] = {}
         self.moves: list[Move] = []
         self.unheard: list[int] = []
-        self._held, self._graphs, self._dice = held, graphs, dice
+        self._held, self._graphs, self._dice, self._carried = held, graphs, dice, carried
         self._moved: dict[int, tuple[int, Move]] = {}
 
     def hear(self, place: int, word: Word) -> None:
@@ -109,7 +117,7 @@ class Hearing:
 
     def _decide(self, word: Word, row: Row, job: Row) -> Move | str:
         graph = self._graphs[job["flow_id"]]
-        fact = _checked(word.fact, row["stage"], graph)
+        fact = carrying.checked(_checked(word.fact, row["stage"], graph), job, self._carried)
         policy = graph.stages[row["stage"]].policy
         verdict = decide(task_of(row, job), fact, word.token, policy=policy, now=job["now"], dice=self._dice)
         if isinstance(verdict, After):
@@ -177,7 +185,7 @@ def digest_of(fact: Fact) -> str:
             return "done"
         case Done():
             plan = {k: [_plain(p) for p in v] for k, v in (fact.plan or {}).items()}
-            body: object = [fact.result, fact.facts, fact.publish, plan, fact.skip, fact.stop]
+            body: object = [fact.result, fact.facts, fact.publish, plan, fact.skip, fact.stop, fact.carry]
         case Failed():
             body = [fact.message, fact.code, fact.permanent]
         case Expired() | Overdue():

@@ -229,3 +229,40 @@ class SubjectStatus:
     error: dict[str, Json] | None = None
     facts: dict[str, Json] = field(default_factory=dict)
     version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionView:
+    """A published version. `left_at` is when another one took its place; `files` and `bytes` are what it names."""
+
+    id: int
+    number: int
+    job_id: int
+    current: bool
+    keep: bool
+    published_at: Instant
+    left_at: Instant | None
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectLine:
+    """A subject as lists show it: its facts, the number of the version that it shows, the newest of its jobs."""
+
+    kind: str
+    id: str
+    owner: str
+    facts: dict[str, Json]
+    version: int | None
+    created_at: Instant
+    updated_at: Instant
+    job: JobLine | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectView(SubjectLine):
+    """A subject in full: its newest hundred versions and twenty jobs, the newest first."""
+
+    versions: tuple[VersionView, ...]
+    jobs: tuple[JobLine, ...]

@@ -25,6 +25,7 @@ from telecine.facts import (
     Millis,
     Mode,
     Orders,
+    Shelved,
     TaskId,
     Word,
     WorkerId,
@@ -41,6 +42,10 @@ class Words(Protocol):
     async def glance(self, lanes: Mapping[str, str]) -> bool: ...
 
     async def brief(self, lease: Lease) -> Brief: ...
+
+    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]: ...
+
+    async def published(self, lease: Lease) -> list[Shelved]: ...
 
     async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NOTHING) -> Orders: ...
 

@@ -1,11 +1,19 @@
 -- name: keep
-with a as (
-    insert into artifact (job_id, task_id, token, name, stage_version, key, size, sha256, value, facts, created_at)
-    select x.job_id, x.task_id, x.token, x.name, x.stage_version, x.key, x.size, x.sha256, x.value::jsonb, x.facts::jsonb, {now}
-    from unnest(:artifacts_job_id::bigint[], :artifacts_task_id::bigint[], :artifacts_token::integer[],
-        :artifacts_name::text[], :artifacts_stage_version::integer[], :artifacts_key::text[], :artifacts_size::bigint[],
+with x as materialized (
+    select * from unnest(:artifacts_job_id::bigint[], :artifacts_task_id::bigint[], :artifacts_token::integer[],
+        :artifacts_name::text[], :artifacts_stage::text[], :artifacts_position::integer[],
+        :artifacts_stage_version::integer[], :artifacts_key::text[], :artifacts_size::bigint[],
         :artifacts_sha::text[], :artifacts_value::text[], :artifacts_facts::text[])
-        as x (job_id, task_id, token, name, stage_version, key, size, sha256, value, facts)
+        as x (job_id, task_id, token, name, stage, position, stage_version, key, size, sha256, value, facts)
+), f as (
+    -- The bytes of what is replaced.
+    insert into freed (key, at) select o.key, {now} from x join artifact o on o.task_id = x.task_id and o.name = x.name
+    where o.key is not null and o.key is distinct from x.key on conflict do nothing
+), a as (
+    insert into artifact (job_id, task_id, token, name, stage, position, stage_version, key, size, sha256, value, facts,
+        created_at)
+    select x.job_id, x.task_id, x.token, x.name, x.stage, x.position, x.stage_version, x.key, x.size, x.sha256,
+        x.value::jsonb, x.facts::jsonb, {now} from x
     on conflict (task_id, name) do update set token = excluded.token, stage_version = excluded.stage_version,
         key = excluded.key, size = excluded.size, sha256 = excluded.sha256, value = excluded.value, facts = excluded.facts,
         created_at = excluded.created_at
@@ -17,6 +25,28 @@ from unnest(:tasks_id::bigint[], :tasks_moved::boolean[]) as x (id, moved) where
 -- name: kept_of
 select name, token, key, size, sha256, value::text as value, facts::text as facts from artifact
 where task_id = :task_id and stage_version = :stage_version order by name
+
+-- name: kept_by_job
+-- All that a job has kept, at every position; what was carried over to its version is not its own.
+select id, name, token, key, size, sha256, value::text as value, facts::text as facts, stage, position, stage_version
+from artifact where job_id = :job_id and task_id is not null and (:all_stages::boolean or stage = any (:stages::text[]))
+order by stage, position, name
+
+-- name: published_of
+select a.id, a.name, a.token, a.key, a.size, a.sha256, null::text as value, a.facts::text as facts, a.stage, a.position
+from subject s join artifact a on a.version_id = s.current_version
+where s.kind = :kind and s.id = :id order by a.stage, a.position, a.name, a.id
+
+-- name: carry_hold
+-- Artifacts of published versions, and whose they are; held so that nobody frees them meanwhile.
+select a.id, v.kind, v.subject_id from artifact a join subject_version v on v.id = a.version_id
+where a.id = any (:ids::bigint[]) order by a.id for share of a
+
+-- name: slots_of
+-- How many tasks the workers that could claim something of this flow now can run at once.
+select coalesce(sum(w.slots), 0)::integer as slots from worker w
+where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.beat_at > {now} - :within::bigint
+  and exists (select 1 from jsonb_array_elements_text(w.lanes) l (lane) where starts_with(l.lane, :flow || '/'))
 
 -- name: log_add
 insert into job_log (job_id, task_id, token, at, kind, level, message, data)

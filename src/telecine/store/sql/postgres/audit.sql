@@ -16,7 +16,8 @@ select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.fai
             (select count(*) from attempt a where a.task_id = t.id) as attempts,
             (select max(a.token) from attempt a where a.task_id = t.id) as last_token,
             (select count(*) from attempt a where a.task_id = t.id and a.state = 'done') as done,
-            exists (select 1 from artifact o where o.task_id = t.id) as has_kept,
+            -- Of a job that has ended, retention may have freed the files.
+            exists (select 1 from artifact o where o.task_id = t.id) or t.kept > 0 and j.outcome is not null as has_kept,
             exists (select 1 from worker w where w.id = t.worker) as has_worker
         from task t where t.job_id = j.id) b
         where b.attempts <> b.token - (b.state = 'running')::integer

@@ -146,8 +146,8 @@ order by name, registered_at desc, id desc
 update flow set paused = :paused where name = :name returning id
 
 -- name: subject_put
-insert into subject (kind, id, owner, facts, updated_at)
-select kind, id, owner, facts::jsonb, {now}
+insert into subject (kind, id, owner, facts, created_at, updated_at)
+select kind, id, owner, facts::jsonb, {now}, {now}
 from unnest(:subjects_kind::text[], :subjects_id::text[], :subjects_owner::text[], :subjects_facts::text[])
     as x (kind, id, owner, facts)
 on conflict (kind, id) do update set facts = subject.facts || excluded.facts, updated_at = excluded.updated_at
@@ -156,14 +156,22 @@ on conflict (kind, id) do update set facts = subject.facts || excluded.facts, up
 select kind, id, owner, facts::text as facts, current_version from subject where kind = :kind and id = :id
 
 -- name: publish
--- The flip: a version with this job's artifacts becomes the subject's current one.
-with v as (
+-- The flip: a version with this job's artifacts, and those that are carried over, becomes the subject's current one.
+with o as (
+    update subject_version set left_at = {now}
+    where id = (select current_version from subject where kind = :kind and id = :id)
+), v as (
     insert into subject_version (kind, subject_id, number, job_id, published_at)
     select :kind, :id, coalesce(max(number), 0) + 1, :job_id, {now} from subject_version
     where kind = :kind and subject_id = :id
     returning id
 ), a as (
-    update artifact set version_id = (select id from v) where job_id = :job_id and key is not null
+    update artifact set version_id = (select id from v) where job_id = :job_id and task_id is not null and key is not null
+), c as (
+    insert into artifact (job_id, token, name, stage, position, stage_version, key, size, sha256, facts, version_id,
+        created_at)
+    select :job_id, x.token, x.name, x.stage, x.position, x.stage_version, x.key, x.size, x.sha256, x.facts, v.id, {now}
+    from artifact x cross join v where x.id = any (:carry::bigint[]) and x.job_id <> :job_id and x.key is not null
 )
 update subject set current_version = (select id from v), updated_at = {now} where kind = :kind and id = :id
 returning current_version

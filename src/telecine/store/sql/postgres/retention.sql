@@ -20,10 +20,10 @@ select o.id, o.name, t.stage, t.position, o.key, o.size, o.sha256, o.facts::text
 from artifact o join task t on t.id = o.task_id where o.job_id = :job_id and o.key is not null order by o.id
 
 -- name: retire_tasks
--- Tasks before jobs, as everybody locks them.
-select count(*)::integer as locked from (
-    select id from task where job_id = any (:ids::bigint[]) order by id for update
-) t
+-- Tasks before jobs, as everybody locks them. `used`: some attempt may have left bytes, recorded or not.
+select job_id, bool_or(kept > 0 or token > 1 or state in ('error', 'cancelled')) as used from (
+    select job_id, kept, token, state from task where job_id = any (:ids::bigint[]) order by id for update
+) t group by job_id
 
 -- name: retire_jobs
 -- Whoever waited here for another pass finds no row, and a job that was retried has another generation.
@@ -32,7 +32,8 @@ where id = any (:ids::bigint[]) and outcome is not null order by id for update
 
 -- name: retire_versions
 -- Locks the subjects, so that none can flip to a version while its files go.
-select v.id, coalesce(s.current_version = v.id, false) or v.keep as stays
+select v.id, coalesce(s.current_version = v.id, false) or v.keep
+    or coalesce(v.left_at > {now} - :version_age::bigint, false) as stays
 from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id
 where v.id = any (array(
     select version_id from artifact where job_id = any (:ids::bigint[]) and version_id is not null
@@ -46,6 +47,15 @@ delete from artifact where job_id = any (:ids::bigint[])
 -- A file may be carried over by reference: its bytes are free when no row names them any more.
 select distinct k.key from unnest(:keys::text[]) as k (key)
 where not exists (select 1 from artifact a where a.key = k.key)
+
+-- name: freed_put
+insert into freed (key, at) select x.key, {now} from unnest(:keys_key::text[]) as x (key) on conflict do nothing
+
+-- name: freed_some
+select key from freed where key > :after order by key limit :wanted
+
+-- name: freed_drop
+delete from freed where key = any (:keys::text[]) returning key
 
 -- name: archive_put
 insert into archive (job_id, owner, flow, outcome, ended_at, archived_at, document)
@@ -68,11 +78,8 @@ with a as (
 delete from job where id = any (:ids::bigint[]) returning id
 
 -- name: old_versions
--- Versions that nobody shows or keeps any more, whose job is in the archive; a window of ids at a time.
-with w as (select * from subject_version where id > :after order by id limit :wanted)
-select w.id, not w.keep and not exists (select 1 from job j where j.id = w.job_id)
-    and not exists (select 1 from subject s where s.kind = w.kind and s.id = w.subject_id and s.current_version = w.id) as old
-from w order by w.id
+-- Versions that nobody keeps and that another one replaced long ago.
+select id from subject_version where not keep and left_at <= {now} - :age::bigint order by left_at limit :wanted
 
 -- name: version_hold
 select v.id from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id

@@ -121,7 +121,7 @@ where id = (select id from flow g where g.name = f.name order by registered_at d
 update flow set paused = :paused where name = :name returning id
 
 -- name: subject_put_subjects
-insert into subject (kind, id, owner, facts, updated_at) values (:kind, :id, :owner, :facts, {now})
+insert into subject (kind, id, owner, facts, created_at, updated_at) values (:kind, :id, :owner, :facts, {now}, {now})
 on conflict (kind, id) do update set updated_at = excluded.updated_at, facts = (
     -- As `||` does on PostgreSQL: new keys win, nothing is merged deeper. JSON's true, false and null come as 1, 0, null.
     select json_group_object(key, json(case type
@@ -138,9 +138,16 @@ on conflict (kind, id) do update set updated_at = excluded.updated_at, facts = (
 select kind, id, owner, facts, current_version from subject where kind = :kind and id = :id
 
 -- name: publish
+update subject_version set left_at = {now}
+where id = (select current_version from subject where kind = :kind and id = :id);
 insert into subject_version (kind, subject_id, number, job_id, published_at)
 select :kind, :id, coalesce(max(number), 0) + 1, :job_id, {now} from subject_version where kind = :kind and subject_id = :id;
-update artifact set version_id = (select max(id) from subject_version) where job_id = :job_id and key is not null;
+update artifact set version_id = (select max(id) from subject_version)
+where job_id = :job_id and task_id is not null and key is not null;
+insert into artifact (job_id, token, name, stage, position, stage_version, key, size, sha256, facts, version_id, created_at)
+select :job_id, token, name, stage, position, stage_version, key, size, sha256, facts,
+    (select max(id) from subject_version), {now}
+from artifact where id in (select value from json_each(:carry)) and job_id <> :job_id and key is not null;
 update subject set current_version = (select max(id) from subject_version), updated_at = {now} where kind = :kind and id = :id;
 select current_version from subject where kind = :kind and id = :id
 

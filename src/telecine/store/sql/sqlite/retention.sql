@@ -19,14 +19,16 @@ select o.id, o.name, t.stage, t.position, o.key, o.size, o.sha256, o.facts
 from artifact o join task t on t.id = o.task_id where o.job_id = :job_id and o.key is not null order by o.id
 
 -- name: retire_tasks
-select count(*) as locked from json_each(:ids)
+select job_id, max(kept > 0 or token > 1 or state in ('error', 'cancelled')) as used
+from task where job_id in (select value from json_each(:ids)) group by job_id
 
 -- name: retire_jobs
 select id, ended_at, generation from job
 where id in (select value from json_each(:ids)) and outcome is not null order by id
 
 -- name: retire_versions
-select v.id, coalesce(s.current_version = v.id, 0) or v.keep as stays
+select v.id, coalesce(s.current_version = v.id, 0) or v.keep
+    or coalesce(v.left_at > {now} - :version_age, 0) as stays
 from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id
 where v.id in (
     select version_id from artifact where job_id in (select value from json_each(:ids)) and version_id is not null
@@ -39,6 +41,15 @@ delete from artifact where job_id in (select value from json_each(:ids))
 -- name: artifact_free
 select distinct k.value as key from json_each(:keys) as k
 where not exists (select 1 from artifact a where a.key = k.value)
+
+-- name: freed_put_keys
+insert into freed (key, at) values (:key, {now}) on conflict do nothing
+
+-- name: freed_some
+select key from freed where key > :after order by key limit :wanted
+
+-- name: freed_drop
+delete from freed where key in (select value from json_each(:keys)) returning key
 
 -- name: archive_put_jobs
 insert into archive (job_id, owner, flow, outcome, ended_at, archived_at, document)
@@ -54,9 +65,7 @@ delete from job_after where job_id in (select value from json_each(:ids));
 delete from job where id in (select value from json_each(:ids)) returning id
 
 -- name: old_versions
-select w.id, not w.keep and not exists (select 1 from job j where j.id = w.job_id)
-    and not exists (select 1 from subject s where s.kind = w.kind and s.id = w.subject_id and s.current_version = w.id) as old
-from (select * from subject_version where id > :after order by id limit :wanted) w order by w.id
+select id from subject_version where not keep and left_at <= {now} - :age order by left_at limit :wanted
 
 -- name: version_hold
 select v.id from subject_version v join subject s on s.kind = v.kind and s.id = v.subject_id

@@ -31,7 +31,7 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
         select o.name, t.stage, t.position, o.key, o.size, o.sha256, o.facts
         from artifact o join task t on t.id = o.task_id where o.job_id = j.id and o.key is not null
         order by o.id limit :most) o) as outputs,
-    (select count(*) from artifact o where o.job_id = j.id and o.key is not null) as output_count,
+    (select count(*) from artifact o where o.job_id = j.id and o.task_id is not null and o.key is not null) as output_count,
     (select json_group_array(f.after_id) from (select after_id from job_after where job_id = j.id order by after_id) f)
         as waits_for
 from job j where j.id = :id
@@ -238,3 +238,29 @@ select
 -- name: view_results
 select s.name, t.position, t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
 where s.job_id = :id and t.state = 'done' and t.result is not null order by s.number desc, t.position limit :most
+
+-- name: subject_show
+select s.kind, s.id, s.owner, s.facts as facts, s.created_at, s.updated_at, s.current_version,
+    (select number from subject_version v where v.id = s.current_version) as version,
+    (select json_group_array(json_object('id', v.id, 'number', v.number, 'job_id', v.job_id, 'keep', v.keep,
+        'published_at', v.published_at, 'left_at', v.left_at, 'files', v.files, 'bytes', v.bytes)) from (
+        select v.id, v.number, v.job_id, v.keep, v.published_at, v.left_at,
+            (select count(*) from artifact a where a.version_id = v.id) as files,
+            (select coalesce(sum(a.size), 0) from artifact a where a.version_id = v.id) as bytes
+        from subject_version v where v.kind = s.kind and v.subject_id = s.id order by v.number desc limit :most
+    ) v) as versions
+from subject s where s.kind = :kind and s.id = :id
+
+-- name: subjects_all
+select s.kind, s.id, s.owner, s.facts as facts, s.created_at, s.updated_at, v.number as version,
+    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id) as job_id
+from subject s left join subject_version v on v.id = s.current_version
+where s.kind = :kind and (s.created_at, s.id) < (:before, :below) and (:owner is null or s.owner = :owner)
+order by s.created_at desc, s.id desc limit :wanted
+
+-- name: subjects_of_owner
+select s.kind, s.id, s.owner, s.facts as facts, s.created_at, s.updated_at, v.number as version,
+    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id) as job_id
+from subject s left join subject_version v on v.id = s.current_version
+where s.owner = :owner and s.owner <> '' and s.kind = :kind and (s.created_at, s.id) < (:before, :below)
+order by s.created_at desc, s.id desc limit :wanted

@@ -201,9 +201,13 @@ create index worker_live on worker (id) where gone_at is null;
 create table artifact (
     id integer primary key autoincrement,
     job_id integer not null,
-    task_id integer not null,
+    -- Null: carried over from another job's version, by reference.
+    task_id integer,
     token integer not null,
     name text not null,
+    -- The place, which must be known for as long as the version, hence longer than the task.
+    stage text not null,
+    position integer not null,
     stage_version integer not null,
     key text,
     size integer,
@@ -213,12 +217,19 @@ create table artifact (
     version_id integer,
     created_at integer not null,
     unique (task_id, name),
-    check ((key is null) = (sha256 is null))
+    check ((key is null) = (sha256 is null)),
+    check (task_id is not null or version_id is not null)
 );
 create index artifact_job on artifact (job_id);
 create index artifact_version on artifact (version_id) where version_id is not null;
 -- Serves retention: bytes are free when no row names their key.
 create index artifact_key on artifact (key) where key is not null;
+
+-- Bytes that may be deleted if no artifact names them: a key, or all that lies under one that ends in a slash.
+create table freed (
+    key text primary key,
+    at integer not null
+);
 
 create table subject (
     kind text not null,
@@ -226,9 +237,13 @@ create table subject (
     owner text not null,
     facts text not null default '{}',
     current_version integer,
+    created_at integer not null,
     updated_at integer not null,
     primary key (kind, id)
 );
+-- Serve the lists: newest first, of all or of an owner.
+create index subject_kind on subject (kind, created_at, id);
+create index subject_owner on subject (owner, kind, created_at, id) where owner <> '';
 
 create table subject_version (
     id integer primary key autoincrement,
@@ -238,8 +253,12 @@ create table subject_version (
     job_id integer not null,
     keep integer not null default 0,
     published_at integer not null,
+    -- When another version took its place; null while it is shown.
+    left_at integer,
     unique (kind, subject_id, number)
 );
+-- Serves retention: versions that nobody shows or keeps.
+create index subject_version_left on subject_version (left_at) where left_at is not null and not keep;
 
 create table idempotency (
     owner text not null,

@@ -1,0 +1,70 @@
+"""Subjects as people see them: facts, versions, and the jobs that work for them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from telecine.engine.jobview import loads
+from telecine.engine.listing import JobFilter, jobs, lines
+from telecine.engine.shelf import Shelf
+from telecine.engine.shown import JobLine, Page, SubjectLine, SubjectView, VersionView
+from telecine.engine.timeline import limited
+from telecine.errors import BadSpec, NotFound
+from telecine.store import Ask, Row, Steps
+
+FOREVER = 2**62
+MOST_JOBS = 20
+MOST_VERSIONS = 100
+
+
+def subject(kind: str, subject_id: str, shelf: Shelf) -> Steps[SubjectView]:
+    """One subject with its newest versions and jobs; `NotFound` if nobody ever submitted anything for it."""
+    rows = yield Ask("subject_show", {"kind": kind, "id": subject_id, "most": MOST_VERSIONS})
+    if not rows:
+        raise NotFound(f"there is no {kind} {subject_id!r}")
+    wanted = JobFilter(subject=(kind, subject_id))
+    found = (yield from jobs(wanted, shelf, limit=MOST_JOBS)).items
+    versions = tuple(_version(item, rows[0]["current_version"]) for item in loads(rows[0]["versions"], []))
+    return SubjectView(**_plain(rows[0], found[0] if found else None), versions=versions, jobs=found)
+
+
+def subjects(
+    kind: str, shelf: Shelf, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
+) -> Steps[Page[SubjectLine]]:
+    """A page of the subjects of one kind, those that were first heard of last in front."""
+    before, below = _place(cursor)
+    wanted = {"kind": kind, "before": before, "below": below, "wanted": limited(limit) + 1}
+    if owner:
+        rows = yield Ask("subjects_of_owner", {**wanted, "owner": owner})
+    else:
+        rows = yield Ask("subjects_all", {**wanted, "owner": owner})
+    some = rows[:limit]
+    newest = yield from lines([row["job_id"] for row in some if row["job_id"] is not None], shelf)
+    by_id = {line.id: line for line in newest}
+    items = tuple(SubjectLine(**_plain(row, by_id.get(row["job_id"]))) for row in some)
+    return Page(items, _cursor(some[-1]) if len(rows) > limit else None)
+
+
+def _plain(row: Row, job: JobLine | None) -> dict[str, Any]:
+    same = ("kind", "id", "owner", "created_at", "updated_at", "version")
+    return {**{name: row[name] for name in same}, "facts": json.loads(row["facts"]), "job": job}
+
+
+def _version(item: dict[str, Any], current: int | None) -> VersionView:
+    same = ("id", "number", "job_id", "published_at", "left_at", "files", "bytes")
+    return VersionView(**{name: item[name] for name in same}, keep=bool(item["keep"]), current=item["id"] == current)
+
+
+def _cursor(row: Row) -> str:
+    return f"{row['created_at']}-{row['id'].encode().hex()}"
+
+
+def _place(cursor: str | None) -> tuple[int, str]:
+    if cursor is None:
+        return FOREVER, ""
+    at, _, name = cursor.partition("-")
+    try:
+        return int(at), bytes.fromhex(name).decode()
+    except ValueError:
+        raise BadSpec(f"cursor {cursor!r} is not one that this list gave") from None
