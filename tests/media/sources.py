@@ -257,7 +257,7 @@ _refused("hls-manifest", "mp4", "not_media", spoil.hls)
 _refused("dash-manifest", "mp4", "not_media", spoil.dash)
 _refused("concat-script", "mp4", "not_media", spoil.concat)
 _refused("session-description", "mp4", "not_media", spoil.sdp)
-_refused("mp4-without-its-index", "mp4", "not_media", lambda path: spoil.cut(shoot(path, PLAIN)))
+_refused("mp4-without-its-index", "mp4", "damaged", lambda path: spoil.cut(shoot(path, PLAIN)))
 _refused("encrypted", "mp4", "encrypted", lambda path: spoil.encrypted(shoot(path, PLAIN)))
 _refused("subtitles-only", "mkv", "no_streams", spoil.subtitles)
 

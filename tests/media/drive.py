@@ -1,0 +1,280 @@
+"""Drive the real media child as a worker does: a socket pair, JSON lines, the source as a descriptor, acks.
+
+    said = run(Probe(size=…), folder, source=path)        one order, one process
+    looked = look(path, folder)                            probe, scan, and remux if it must be
+    made = encode(looked, plan, folder, chunks)            every chunk in a process of its own, two at a time
+
+Tests, proofs and benchmarks share it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from telecine.media.grid import Chunk, Film, film_of, film_of_sound, timing_for
+from telecine.media.index import Index, build_index
+from telecine.media.orders import EncodeAudio, EncodeVideo, Limits, Probe, Remux, Rung, Scan, Segment, Timing, Track
+from telecine.media.plain import from_plain, to_plain
+from telecine.media.planner import audio_order, missing, video_order
+from telecine.media.source import Packets, Picture, Samples, Source
+
+PATIENCE = 60.0  # seconds without a word
+AT_ONCE = 2
+
+
+class ChildFault(AssertionError):
+    """The child said an error, or ended without a last word."""
+
+
+@dataclass
+class Said:
+    """All that a child said."""
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    stderr: str = ""
+    exit_code: int | None = None
+
+    def all(self, name: str) -> list[Any]:
+        return [line[name] for line in self.lines if name in line]
+
+    @property
+    def done(self) -> Any:
+        """Its result; a fault if there is none."""
+        if not (last := self.all("done")):
+            raise ChildFault(f"{self.error or 'no last word'}; exit code {self.exit_code}\n{self.stderr[-2000:]}")
+        return last[0]
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        return next(iter(self.all("error")), None)
+
+    @property
+    def segments(self) -> list[Segment]:
+        return [from_plain(Segment, one) for one in self.all("segment")]
+
+
+def run(
+    order: Any,
+    scratch: Path,
+    *,
+    source: Path | None = None,
+    patience: float = PATIENCE,
+    on_segment: Callable[[Segment], bool] = lambda segment: True,
+) -> Said:
+    """Carry out one order in `scratch`. `on_segment` answers whether to go on; if not, the child is killed."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    ours, theirs = socket.socketpair()
+    handle = os.open(source, os.O_RDONLY) if source else None
+    files = {} if handle is None else {"source": handle}
+    with ours, tempfile.TemporaryFile() as errors:
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-m", "telecine.media.child", str(theirs.fileno())],
+                cwd=scratch, env={}, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                pass_fds=(theirs.fileno(), *files.values()), start_new_session=True,
+            )  # fmt: skip
+        if handle is not None:
+            os.close(handle)
+        said = Said()
+        try:
+            ours.settimeout(patience)
+            _say(ours, {"order": {"op": order.op, **to_plain(order)}, "files": files})
+            _listen(ours, said, on_segment)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            ours.close()
+            said.exit_code = process.wait(timeout=patience)
+            errors.seek(0)
+            said.stderr = errors.read().decode(errors="replace")
+    return said
+
+
+def _listen(line: socket.socket, said: Said, on_segment: Callable[[Segment], bool]) -> None:
+    with line.makefile("rb") as lines:
+        for text in lines:
+            message = json.loads(text)
+            said.lines.append(message)
+            if (segment := message.get("segment")) is None:
+                continue
+            if not on_segment(from_plain(Segment, segment)):
+                return
+            _say(line, {"ack": [segment["rung"], segment["number"]]})
+
+
+def _say(line: socket.socket, message: Any) -> None:
+    try:
+        line.sendall(json.dumps(message).encode() + b"\n")
+    except (BrokenPipeError, ConnectionResetError):
+        return  # it is gone; what it said before is still to be read
+
+
+# --- what is in a file -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The file that workers read, and all that was seen in it."""
+
+    path: Path
+    source: Source
+    index: Index | None
+    samples: dict[int, Samples]
+    notes: tuple[str, ...] = ()
+    remuxed: bool = False
+
+    @property
+    def picture(self) -> Picture:
+        assert self.source.picture is not None
+        return self.source.picture
+
+    @property
+    def times(self) -> Index:
+        assert self.index is not None
+        return self.index
+
+
+def probe(path: Path, folder: Path) -> Source:
+    return from_plain(Source, run(Probe(size=path.stat().st_size), folder / "probe", source=path).done)
+
+
+def look(path: Path, folder: Path) -> Looked:
+    """Probe, scan, and remux first if the file cannot be sought in or has no proper times."""
+    source = probe(path, folder)
+    if source.seekable:
+        looked = scan(path, source, folder / "scan")
+        if looked.index is None or not looked.index.needs_remux:
+            return looked
+    streams = [source.picture.stream] if source.picture else []
+    order = Remux(format=source.format, streams=(*streams, *(sound.stream for sound in source.sounds)))
+    said = run(order, folder / "remux", source=path)
+    assert said.done is not None
+    copy = folder / "remux" / "remuxed.mkv"
+    told = _told_by(source, probe(copy, folder / "copy"))
+    looked = scan(copy, told, folder / "copy", remuxed=True)
+    return replace(looked, notes=(*map(str, said.all("note")), *looked.notes))
+
+
+def scan(path: Path, source: Source, folder: Path, *, remuxed: bool = False) -> Looked:
+    order = Scan(format=source.format, picture=source.picture, sounds=source.sounds)
+    said = run(order, folder, source=path)
+    found = json.loads((folder / said.done["path"]).read_text())
+    index = None
+    if source.picture is not None:
+        index = build_index(from_plain(Packets, found["packets"]), declared=source.picture.rate, remuxed=remuxed)
+    samples = {one.stream: one for one in (from_plain(Samples, item) for item in found["sounds"])}
+    return Looked(path, source, index, samples, tuple(map(str, said.all("note"))), remuxed)
+
+
+def _told_by(original: Source, copied: Source) -> Source:
+    """A copy may have lost how the picture is turned: the original knows."""
+    picture = copied.picture
+    if picture is not None and original.picture is not None:
+        told = original.picture
+        picture = replace(picture, rotation=told.rotation, mirrored=told.mirrored, sar=told.sar, rate=told.rate)
+    sounds = tuple(
+        replace(now, language=was.language, title=was.title, default=was.default)
+        for was, now in zip(original.sounds, copied.sounds, strict=False)
+    )
+    return replace(copied, picture=picture, sounds=sounds)
+
+
+# --- what is made of it ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Made:
+    """A rung or a track as recorded: its init and its segments, in order. `inits` are the hashes that were said."""
+
+    init: bytes
+    inits: frozenset[str]
+    segments: tuple[Segment, ...]
+    bodies: tuple[bytes, ...]
+
+    @property
+    def joined(self) -> bytes:
+        return self.init + b"".join(self.bodies)
+
+
+def timing(looked: Looked, segment: Fraction = Fraction(1)) -> Timing:
+    return timing_for(looked.times, segment=segment, gop=min(segment, Fraction(2)))
+
+
+def span(looked: Looked, segment: Fraction = Fraction(1)) -> Film:
+    """What every track fills."""
+    if looked.index is not None:
+        return film_of(looked.index, timing(looked, segment))
+    return film_of_sound(next(iter(looked.samples.values())), segment=segment)
+
+
+def chunks_of(looked: Looked, grid: Timing, most: int) -> list[Chunk]:
+    """So many segments each; all in one if nobody can seek."""
+    if looked.times.sequential:
+        most = grid.segments
+    firsts = range(0, grid.segments, most)
+    return [Chunk(first=first, count=min(most, grid.segments - first)) for first in firsts]
+
+
+def video_orders(
+    looked: Looked, grid: Timing, rungs: Sequence[Rung], chunks: Iterable[Chunk], limits: Limits | None = None
+) -> list[EncodeVideo]:
+    return [
+        video_order(
+            looked.times, grid, looked.picture, missing(chunk, rungs, ()), format=looked.source.format, limits=limits
+        )
+        for chunk in chunks
+    ]
+
+
+def encode(looked: Looked, orders: Sequence[EncodeVideo | EncodeAudio], folder: Path) -> dict[str, Made]:
+    """Every order in a process of its own; what they made, by rung or track."""
+    homes = [folder / f"task{number}" for number in range(len(orders))]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        spoken = list(pool.map(lambda one: run(one[0], one[1], source=looked.path), zip(orders, homes, strict=True)))
+    return gather(spoken, homes)
+
+
+def gather(spoken: Sequence[Said], homes: Sequence[Path]) -> dict[str, Made]:
+    """Join what several children said, by rung."""
+    inits: dict[str, dict[str, bytes]] = {}
+    pieces: dict[str, dict[int, tuple[Segment, bytes]]] = {}
+    for said, home in zip(spoken, homes, strict=True):
+        assert said.done is not None
+        assert not said.all("rung_failed"), said.all("rung_failed")
+        for init in said.all("init"):
+            inits.setdefault(init["name"], {})[init["sha256"]] = (home / init["path"]).read_bytes()
+        for segment in said.segments:
+            known = pieces.setdefault(segment.rung, {})
+            assert segment.number not in known, f"{segment.rung} {segment.number} was made twice"
+            known[segment.number] = (segment, (home / segment.path).read_bytes())
+    return {name: _made(inits.get(name, {}), known) for name, known in pieces.items()}
+
+
+def _made(inits: dict[str, bytes], known: dict[int, tuple[Segment, bytes]]) -> Made:
+    ordered = [known[number] for number in sorted(known)]
+    return Made(
+        init=next(iter(inits.values()), b""),
+        inits=frozenset(inits),
+        segments=tuple(segment for segment, _ in ordered),
+        bodies=tuple(body for _, body in ordered),
+    )
+
+
+def audio_orders(looked: Looked, film: Film) -> list[EncodeAudio]:
+    return [
+        audio_order(sound, Track(name=f"audio-{number}"), film, format=looked.source.format)
+        for number, sound in enumerate(looked.source.sounds, 1)
+        if sound.stream in looked.samples
+    ]
