@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from telecine.engine import fleet, jobview, listing, timeline, waiting
+import json
+
+from telecine.engine import fleet, inventory, jobview, listing, timeline, waiting
 from telecine.engine.fleet import FlowView, Stats, WorkerView
 from telecine.engine.listing import JobFilter
 from telecine.engine.shelf import Shelf
@@ -17,6 +19,7 @@ from telecine.engine.shown import (
     TaskView,
 )
 from telecine.errors import NotFound
+from telecine.facts import Json, Shelved
 from telecine.store import Store
 
 EVERYTHING = JobFilter()
@@ -73,6 +76,22 @@ class Views:
 
     async def outputs(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[OutputFile]:
         return await self._store.read(lambda: timeline.outputs(job_id, self._shelf, cursor=cursor, limit=limit))
+
+    async def kept(self, job_id: int, *stages: str) -> list[Shelved]:
+        """All that these stages of a job have kept so far, with its place; none named: all of them."""
+        return await self._store.read(lambda: inventory.of_job(job_id, stages))
+
+    async def published(self, kind: str, subject_id: str) -> list[Shelved]:
+        """The artifacts of the version that a subject shows."""
+        return await self._store.read(lambda: inventory.published((kind, subject_id)))
+
+    async def tally(self, job_id: int) -> tuple[inventory.Count, ...]:
+        """How many artifacts each stage of a job has kept, by folder."""
+        return await self._store.read(lambda: inventory.tally(job_id))
+
+    async def result(self, job_id: int, stage: str) -> Json:
+        """What the one task of a stage returned; `NotFound` while it has not."""
+        return json.loads(await self._store.read(lambda: inventory.result_of(job_id, stage)))
 
     async def failed_tasks(
         self, *, flow: str | None = None, cursor: str | None = None, limit: int = 100

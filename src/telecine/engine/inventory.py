@@ -1,0 +1,45 @@
+"""What a job has kept and what a subject shows, for those who look on: lists, counts, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from telecine.engine.provisions import published, shelved
+from telecine.errors import NotFound
+from telecine.facts import Instant, Shelved
+from telecine.store import Ask, Steps
+
+__all__ = ["Count", "of_job", "published", "tally"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """How many artifacts of one stage begin with the same folder, and since when."""
+
+    stage: str
+    folder: str
+    files: int
+    bytes: int
+    first_at: Instant
+    last_at: Instant
+
+
+def of_job(job_id: int, stages: Sequence[str]) -> Steps[list[Shelved]]:
+    """All that these stages have kept so far; none named: all."""
+    rows = yield Ask("kept_by_job", {"job_id": job_id, "stages": list(stages), "all_stages": not stages})
+    return [shelved(row) for row in rows]
+
+
+def tally(job_id: int) -> Steps[tuple[Count, ...]]:
+    """Counts instead of rows: a film of two hours has thousands of artifacts, and is looked at every second."""
+    rows = yield Ask("tally", {"job_id": job_id})
+    return tuple(Count(**{name: row[name] for name in Count.__slots__}) for row in rows)
+
+
+def result_of(job_id: int, stage: str) -> Steps[str]:
+    """What the only task of a stage returned, as JSON."""
+    rows = yield Ask("result_of", {"job_id": job_id, "stage": stage})
+    if not rows or rows[0]["result"] is None:
+        raise NotFound(f"stage {stage!r} of job {job_id} has no result yet")
+    return str(rows[0]["result"])
