@@ -43,6 +43,7 @@ class Rung:
     family: str = "x264"  # see families.py: which encoder; never two in one rendition
     required: bool = True
     lossless: bool = False  # for proofs: crf 0 with a profile that allows it
+    colour: tuple[int, int, int] = (1, 1, 1)  # primaries, transfer, matrix of the output; see colour.py
 
     @property
     def bandwidth(self) -> int:

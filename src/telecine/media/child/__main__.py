@@ -32,7 +32,10 @@ _KINDS: dict[str, Any] = {kind.op: kind for kind in (*ORDERS, Canary)}
 
 
 def main(arguments: list[str]) -> int:
-    line, first = _opened(arguments)
+    try:
+        line, first = _opened(arguments)
+    except Abandoned:
+        return 1
     try:
         return _carry_out(first, line)
     except Abandoned:
@@ -67,9 +70,12 @@ def _carry_out(first: Mapping[str, Any], line: Line) -> int:
         raise Refused("bad_order", f"this release knows no operation {told.get('op')!r}", permanent=True)
     order = _understood(told)
     talk = Talk(line, source=_source(first), scratch=Path.cwd())
-    operation = _operation(told["op"])
-    talk.say(sandbox=sandbox.enter(order, talk.scratch))
-    talk.done(operation(order, talk))
+    netns = sandbox.leave_network()
+    module, name = _HOMES.get(told["op"], (told["op"], "run"))
+    operation = import_module(f"telecine.media.child.{module}")
+    talk.say(sandbox=sandbox.enter(order, operation, talk.scratch, netns=netns))
+    carry_out: Operation = getattr(operation, name)
+    talk.done(carry_out(order, talk))
     return 0
 
 
@@ -78,12 +84,6 @@ def _understood(told: Mapping[str, Any]) -> Any:
         return from_plain(_KINDS[told["op"]], {name: value for name, value in told.items() if name != "op"})
     except (TypeError, ValueError) as error:
         raise Refused("bad_order", f"the order does not fit its operation: {error}", permanent=True) from error
-
-
-def _operation(op: str) -> Operation:
-    module, name = _HOMES.get(op, (op, "run"))
-    found: Operation = getattr(import_module(f"telecine.media.child.{module}"), name)
-    return found
 
 
 def _source(first: Mapping[str, Any]) -> Reader | None:

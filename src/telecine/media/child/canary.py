@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import socket
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from telecine.media.child.talk import Talk
@@ -12,13 +15,42 @@ from telecine.media.orders import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """What to try. Ports are those of listeners on the loopback."""
+    """What to try. The ports are those of listeners on the loopback."""
 
     op: ClassVar[str] = "canary"
+    read: str = "/etc/passwd"
+    write: str = "/tmp/telecine-canary"
     tcp: int | None = None
     udp: int | None = None
     limits: Limits = field(default_factory=Limits)
 
 
 def run(order: Canary, talk: Talk) -> Mapping[str, Any]:
-    raise NotImplementedError
+    """For each thing that was tried: why it was refused; None: it was done."""
+    tries: dict[str, Callable[[], object]] = {
+        "scratch": lambda: (talk.scratch / "canary").write_bytes(b"mine"),  # this one must go
+        "read": lambda: Path(order.read).read_bytes(),
+        "write": lambda: Path(order.write).write_bytes(b"out"),
+        "list": lambda: os.listdir("/"),
+        "process": lambda: os.posix_spawn("/bin/true", ["true"], {}),  # noqa: TID251 - shall be refused
+    }
+    if order.tcp is not None:
+        tries["tcp"] = lambda: socket.create_connection(("127.0.0.1", order.tcp), timeout=2).close()
+    if order.udp is not None:
+        tries["udp"] = lambda: _send(order.udp)
+    if (limit := order.limits.memory) is not None:
+        tries["memory"] = lambda: bytearray(limit)
+    return {"tried": {name: _refusal(attempt) for name, attempt in tries.items()}}
+
+
+def _refusal(attempt: Callable[[], object]) -> str | None:
+    try:
+        attempt()
+    except (OSError, MemoryError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _send(port: int | None) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.sendto(b"out", ("127.0.0.1", port))

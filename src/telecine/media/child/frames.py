@@ -1,0 +1,98 @@
+"""The frames of a source that an order wants: each one, in order, found by its PTS and never by counting.
+
+Seeking lies: a demuxer may land behind the place, and a decoder that began in mid-film may leave frames out. So each
+frame is compared with the index, and when one does not come the source is opened again and read from further back: one
+keyframe, two, at last from the beginning. What came before was right, so nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import closing
+
+from av.container import InputContainer
+from av.error import InvalidDataError
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from telecine.media.child.opening import open_source, prepare, stream_of
+from telecine.media.child.talk import Refused, Talk
+from telecine.media.orders import EncodeVideo
+
+_FURTHER_BACK = 2  # keyframes before the nearest one; after that we read from the beginning
+
+
+class Frames:
+    """Decodes `[first, last)` of the film, in numbers of output frames."""
+
+    def __init__(self, order: EncodeVideo, talk: Talk, first: int, last: int) -> None:
+        self._order = order
+        self._talk = talk
+        self._at = first - order.first
+        self._stop = last - order.first
+        self.damaged = 0  # packets that the decoder refused
+        self.corrupt = 0  # frames that it gave, but calls corrupt
+
+    def __iter__(self) -> Iterator[tuple[range, VideoFrame]]:
+        """Each frame, with the numbers of the output frames that show it."""
+        back = 0
+        while self._at < self._stop:
+            before = self._at
+            yield from self._until_one_is_missing(back)
+            back = 0 if self._at > before else back + 1
+            if self._at < self._stop and back > _FURTHER_BACK + 1:
+                raise self._missing()
+
+    def _until_one_is_missing(self, back: int) -> Iterator[tuple[range, VideoFrame]]:
+        times, began = self._order.times, self._at
+        for frame in self._decoded(back):
+            wanted = times[self._at]
+            if frame.pts is None or frame.pts < wanted:
+                if self._at > began and not self._order.drops:
+                    raise Refused(
+                        "frame_mismatch", f"the source has a frame at {frame.pts} that its index lacks", permanent=True
+                    )
+                continue
+            if frame.pts > wanted:
+                return
+            numbers = self._numbers_of(wanted)
+            self.corrupt += frame.is_corrupt
+            self._at += len(numbers)
+            yield numbers, frame
+            if self._at == self._stop:
+                return
+
+    def _numbers_of(self, time: int) -> range:
+        """The output frames that show the frame of this time, from where we are."""
+        end = self._at
+        while end < self._stop and self._order.times[end] == time:
+            end += 1
+        return range(self._order.first + self._at, self._order.first + end)
+
+    def _decoded(self, back: int) -> Iterator[VideoFrame]:
+        with closing(open_source(self._talk, self._order.format)) as container:
+            stream = stream_of(container, self._order.picture.stream)
+            if not isinstance(stream, VideoStream):
+                raise Refused("source_changed", f"stream {stream.index} is no picture any more", permanent=True)
+            prepare(stream, self._order.limits.threads)
+            self._seek(container, stream, back)
+            for packet in container.demux(stream):
+                try:
+                    yield from packet.decode()
+                except InvalidDataError:
+                    self.damaged += 1
+
+    def _seek(self, container: InputContainer, stream: VideoStream, back: int) -> None:
+        nearest = bisect_right(self._order.keys, self._order.times[self._at]) - 1
+        if back <= _FURTHER_BACK and nearest >= back:
+            container.seek(self._order.keys[nearest - back], stream=stream, backward=True)
+
+    def _missing(self) -> Refused:
+        number, time = self._order.first + self._at, self._order.times[self._at]
+        hint = f"; {self.damaged} packets were damaged" if self.damaged else ""
+        return Refused(
+            "frame_mismatch",
+            f"frame {number} of the film, at {time} in the source, does not come{hint}",
+            permanent=True,
+        )

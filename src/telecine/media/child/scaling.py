@@ -1,0 +1,145 @@
+"""From a decoded frame to the picture of each rung: upright, square pixels, right size, 8 bit, right colour.
+
+    buffer ─ deinterlace? ─ mirror? ─ turn? ─ split ─┬─ scale ─ sink 1080p
+                                                     └─ scale ─ sink 360p …
+
+The graph is built from a frame, not from the stream's header: a later frame of another kind gets another graph. No
+filter here needs neighbours, so a chunk comes out as the same frames would in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from av.error import BlockingIOError as NothingYet
+from av.error import EOFError as NoMore
+from av.filter import Graph
+from av.filter.context import FilterContext
+from av.video.frame import VideoFrame
+
+from telecine.media import colour
+from telecine.media.families import family_of
+from telecine.media.orders import Rung
+from telecine.media.source import Picture
+
+_FULL, _LIMITED = 2, 1  # AVCOL_RANGE_JPEG, AVCOL_RANGE_MPEG
+_RGB = 0  # matrix
+_TURNS = {90: (("transpose", "clock"),), 180: (("hflip", None), ("vflip", None)), 270: (("transpose", "cclock"),)}
+_PRIMARIES = {1: "bt709", 4: "bt470m", 5: "bt470bg", 6: "smpte170m", 7: "smpte240m", 9: "bt2020", 12: "smpte432"}
+_TRANSFERS = {1: "bt709", 4: "bt470m", 5: "bt470bg", 6: "smpte170m", 7: "smpte240m", 13: "iec61966-2-1"}
+_MATRICES = {1: "bt709", 4: "fcc", 5: "bt470bg", 6: "smpte170m", 7: "smpte240m", 9: "bt2020nc"}
+
+
+class Scaler:
+    """Pictures for these rungs, from frames like the first."""
+
+    def __init__(self, picture: Picture, rungs: Sequence[Rung], frame: VideoFrame, *, threads: int) -> None:
+        self._picture = picture
+        self._kind = _kind_of(frame)
+        self.rungs = tuple(rungs)
+        self._tags = _tags(picture, frame)
+        self._graph = Graph()
+        self._graph.threads = threads
+        head = self._head(frame)
+        split = self._graph.add("split", str(len(rungs)))
+        head.link_to(split)
+        self._sinks = [self._branch(split, number, rung) for number, rung in enumerate(rungs)]
+        self._graph.configure()
+        self._inside: list[range] = []  # what was put in and has not come out of each sink
+
+    def fits(self, frame: VideoFrame, rungs: Sequence[Rung]) -> bool:
+        return _kind_of(frame) == self._kind and tuple(rungs) == self.rungs
+
+    def put(self, frame: VideoFrame, numbers: range) -> Iterator[tuple[Rung, range, VideoFrame]]:
+        """Put a frame in; answer what comes out, which may be an earlier one."""
+        primaries, transfer, matrix, span = self._tags
+        frame.color_primaries, frame.color_trc, frame.colorspace, frame.color_range = primaries, transfer, matrix, span
+        frame.pts, frame.time_base = numbers.start, Fraction(1)
+        self._inside.append(numbers)
+        self._graph.push(frame)
+        return self._come_out()
+
+    def end(self) -> Iterator[tuple[Rung, range, VideoFrame]]:
+        self._graph.push(None)
+        return self._come_out()
+
+    def _come_out(self) -> Iterator[tuple[Rung, range, VideoFrame]]:
+        waiting = {numbers.start: numbers for numbers in self._inside}
+        for rung, sink in zip(self.rungs, self._sinks, strict=True):
+            for frame in _pulled(sink):
+                numbers = waiting[frame.pts or 0]
+                if rung is self.rungs[-1]:
+                    self._inside.remove(numbers)
+                yield rung, numbers, frame
+
+    def _head(self, frame: VideoFrame) -> FilterContext:
+        """Everything that is done once for all rungs."""
+        _, _, matrix, span = self._tags
+        at = self._graph.add(
+            "buffer",
+            video_size=f"{frame.width}x{frame.height}",
+            pix_fmt=frame.format.name,
+            time_base="1/1",
+            pixel_aspect="1/1",  # the rungs' sizes are for square pixels already
+            colorspace=str(matrix),
+            range=str(span),
+        )
+        for name, arguments in self._corrections():
+            following = self._graph.add(name, arguments)
+            at.link_to(following)
+            at = following
+        return at
+
+    def _corrections(self) -> Iterator[tuple[str, str | None]]:
+        if self._picture.interlaced:
+            # Within one frame, as many frames out as in. bwdif is better, but looks at the frames beside it.
+            yield "estdif", "mode=frame:deint=interlaced"
+        if self._picture.mirrored:
+            yield "hflip", None
+        yield from _TURNS.get(self._picture.rotation, ())
+
+    def _branch(self, split: FilterContext, number: int, rung: Rung) -> FilterContext:
+        scale = self._graph.add("scale", self._scale(rung))
+        pixels = self._graph.add("format", family_of(rung).pixels)
+        sink = self._graph.add("buffersink")
+        split.link_to(scale, output_idx=number)
+        scale.link_to(pixels)
+        pixels.link_to(sink)
+        return sink
+
+    def _scale(self, rung: Rung) -> str:
+        """Bicubic: FFmpeg's own choice. Colour is converted only where the rung's differs from the source's."""
+        had, wanted = self._tags[:3], rung.colour
+        words = [f"w={rung.width}", f"h={rung.height}", "flags=bicubic", "out_range=tv"]
+        if had[2] != wanted[2]:
+            words.append(f"out_color_matrix={_MATRICES[wanted[2]]}")
+        if had[0] != wanted[0]:
+            words.append(f"out_primaries={_PRIMARIES[wanted[0]]}")
+        if had[1] != wanted[1]:
+            words.append(f"out_transfer={_TRANSFERS[wanted[1]]}")
+        return ":".join(words)
+
+
+def _pulled(sink: FilterContext) -> Iterator[VideoFrame]:
+    while True:
+        try:
+            frame = sink.pull()
+        except (NothingYet, NoMore):
+            return
+        if isinstance(frame, VideoFrame):
+            yield frame
+
+
+def _kind_of(frame: VideoFrame) -> tuple[int, int, str, int]:
+    return frame.width, frame.height, frame.format.name, int(frame.color_range)
+
+
+def _tags(picture: Picture, frame: VideoFrame) -> tuple[int, int, int, int]:
+    """Primaries, transfer, matrix and range of a frame, with nothing left open."""
+    primaries, transfer, matrix = colour.of_source(picture)
+    if frame.format.is_rgb:
+        return primaries, transfer, _RGB, _FULL
+    full = frame.color_range == _FULL or frame.format.name.startswith("yuvj")
+    said = frame.color_range in (_FULL, _LIMITED)
+    return primaries, transfer, matrix, _FULL if full or (picture.full_range and not said) else _LIMITED

@@ -1,0 +1,219 @@
+"""Encoder families, as data: which encoder makes a rendition, with which options, each with its reason.
+
+A family is fixed in the plan and is a label of the rendition's tasks: pieces of two families do not fit together.
+Hardware is named here, tried by a test encode (`trial`) where a worker starts, and left for `fallback` if it fails.
+Values are templates over the rung and `{gop}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from telecine.media.orders import Limits, MakeInits, Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of an encoder, and why it is there."""
+
+    name: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One way to make H.264. `params` go to the encoder in one string, `params_name`."""
+
+    name: str
+    codec: str
+    label: str | None  # what a worker must offer; None: every worker can
+    options: tuple[Option, ...]
+    lossless: tuple[Option, ...] = ()  # instead of `options`; none: it cannot
+    params: tuple[Option, ...] = ()
+    params_name: str = ""
+    pixels: str = "yuv420p"
+    fallback: str | None = None
+    hardware: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What must be reachable in the sandbox besides the scratch folder: the driver and what it loads."""
+        return _DRIVER if self.hardware else ()
+
+
+_DRIVER = ("/dev/dri", "/dev/nvidia*", "/dev/kfd", "/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc", "/proc", "/sys")
+
+_QUALITY = (
+    Option("crf", "{crf}", "constant quality: chunks need not share a bit budget"),
+    Option("maxrate", "{maxrate}", "the peak that the master playlist promises"),
+    Option("bufsize", "{bufsize}", "over how long the peak is measured"),
+)
+_PINNED = (
+    Option("preset", "{preset}", "decides transforms and references, which stand in the init"),
+    Option("level", "{level}", "left to the encoder it follows the bit rate, and the init with it"),
+)
+_STITCHED = (
+    Option("stitchable", "1", "without it the quality of a chunk stands in the PPS, and each needs its own init"),
+    Option("keyint", "{gop}", "one GOP per fragment: all rungs cut at the same frame"),
+    Option("min-keyint", "{gop}", "no earlier one either"),
+    Option("scenecut", "0", "nor one where the picture changes"),
+    Option("open-gop", "0", "a segment must decode alone"),
+)
+
+X264 = Family(
+    name="x264",
+    codec="libx264",
+    label=None,
+    options=(*_PINNED, Option("profile", "{profile}", "stands in the init and in CODECS"), *_QUALITY),
+    lossless=(
+        *_PINNED,
+        Option("profile", "high444", "the only one with a lossless mode"),
+        Option("qp", "0", "no loss at all: proofs compare pictures"),
+    ),
+    params_name="x264-params",
+    params=(
+        *_STITCHED,
+        Option("ref", "{refs}", "presets differ here; the init must not"),
+        Option("bframes", "{bframes}", "the same"),
+    ),
+)
+
+# A second software family: whatever is said about families can be tried on any machine.
+X264_ALT = Family(
+    name="x264-alt",
+    codec="libx264",
+    label="alt",
+    options=X264.options,
+    lossless=X264.lossless,
+    params_name="x264-params",
+    params=(
+        *_STITCHED,
+        Option("ref", "1", "another init than x264's, so that mixing them is noticed"),
+        Option("bframes", "0", "the same"),
+        Option("weightp", "0", "the same"),
+    ),
+    fallback="x264",
+)
+
+NVENC = Family(
+    name="nvenc",
+    codec="h264_nvenc",
+    label="nvenc",
+    options=(
+        Option("preset", "p4", "the middle one: the card is fast enough for it"),
+        Option("tune", "hq", "film, not a call"),
+        Option("profile", "{profile}", "stands in the init and in CODECS"),
+        Option("level", "{level}", "stands in the init"),
+        Option("rc", "vbr", "with cq: constant quality below a peak"),
+        Option("cq", "{crf}", "near enough to x264's scale"),
+        *_QUALITY[1:],
+        Option("g", "{gop}", "one GOP per fragment; forced keyframes are not to be trusted here"),
+        Option("bf", "{bframes}", "pinned: it stands in the init"),
+        Option("refs", "{refs}", "the same"),
+        Option("forced-idr", "1", "a keyframe must be one that decoding can begin at"),
+        Option("no-scenecut", "1", "no keyframe where the picture changes"),
+        Option("strict_gop", "1", "nor anywhere else"),
+    ),
+    pixels="nv12",
+    fallback="x264",
+    hardware=True,
+)
+
+QSV = Family(
+    name="qsv",
+    codec="h264_qsv",
+    label="qsv",
+    options=(
+        Option("preset", "{preset}", "the names are x264's"),
+        Option("profile", "{profile}", "stands in the init and in CODECS"),
+        Option("global_quality", "{crf}", "constant quality (ICQ)"),
+        *_QUALITY[1:],
+        Option("g", "{gop}", "one GOP per fragment"),
+        Option("bf", "{bframes}", "pinned: it stands in the init"),
+        Option("refs", "{refs}", "the same"),
+        Option("idr_interval", "0", "every I frame is one that decoding can begin at"),
+        Option("adaptive_i", "0", "no keyframe where the picture changes"),
+        Option("adaptive_b", "0", "no other pattern of B frames either"),
+    ),
+    pixels="nv12",
+    fallback="x264",
+    hardware=True,
+)
+
+AMF = Family(
+    name="amf",
+    codec="h264_amf",
+    label="amf",
+    options=(
+        Option("usage", "transcoding", "film, not a call"),
+        Option("quality", "balanced", "the middle one"),
+        Option("profile", "{profile}", "stands in the init and in CODECS"),
+        Option("level", "{level}", "stands in the init"),
+        Option("rc", "qvbr", "constant quality below a peak"),
+        Option("qvbr_quality_level", "{crf}", "near enough to x264's scale"),
+        *_QUALITY[1:],
+        Option("g", "{gop}", "one GOP per fragment"),
+        Option("bf", "0", "cards differ in whether they have B frames"),
+        Option("header_spacing", "0", "SPS and PPS stand in the init"),
+    ),
+    pixels="nv12",
+    fallback="x264",
+    hardware=True,
+)
+
+VIDEOTOOLBOX = Family(
+    name="videotoolbox",
+    codec="h264_videotoolbox",
+    label="videotoolbox",
+    options=(
+        Option("profile", "{profile}", "stands in the init and in CODECS"),
+        Option("level", "{level}", "stands in the init"),
+        Option("b", "{maxrate}", "it has no constant quality on every chip"),
+        *_QUALITY[1:],
+        Option("g", "{gop}", "one GOP per fragment"),
+        Option("bf", "0", "its reordering is not pinned"),
+        Option("allow_sw", "0", "in software x264 does better"),
+    ),
+    pixels="nv12",
+    fallback="x264",
+    hardware=True,
+)
+
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (X264, X264_ALT, NVENC, QSV, AMF, VIDEOTOOLBOX)
+}  # fmt: skip
+
+
+class UnknownFamily(ValueError):
+    """A rung names an encoder family that this release does not have."""
+
+
+def family_of(rung: Rung) -> Family:
+    found = FAMILIES.get(rung.family)
+    if found is None:
+        raise UnknownFamily(f"no encoder family {rung.family!r}; there are {', '.join(FAMILIES)}")
+    if rung.lossless and not found.lossless:
+        raise UnknownFamily(f"the encoder family {rung.family!r} has no lossless mode")
+    return found
+
+
+def options_for(rung: Rung, gop: int) -> dict[str, str]:
+    """The options as FFmpeg takes them."""
+    family = family_of(rung)
+    names = {name: getattr(rung, name) for name in Rung.__slots__} | {"gop": gop}
+    chosen = family.lossless if rung.lossless else family.options
+    options = {option.name: option.value.format_map(names) for option in chosen}
+    if family.params:
+        pairs = (f"{param.name}={param.value.format_map(names)}" for param in family.params)
+        options[family.params_name] = ":".join(pairs)
+    return options
+
+
+def trial(name: str) -> MakeInits:
+    """An order that shows whether a machine has this family: it must open, encode, and make an init."""
+    rung = Rung(
+        name=f"trial-{name}", width=320, height=180, crf=30, maxrate=400_000, bufsize=800_000, level="3.0", family=name
+    )
+    return MakeInits(rate=Fraction(25), gop=25, rungs=(rung,), tracks=(), limits=Limits(cpu_seconds=30))
