@@ -8,6 +8,7 @@ that they need, not this object.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -15,6 +16,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +42,14 @@ def redacted(url: str) -> str:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _is_place(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", text) is not None
+    return True
 
 
 class Settings(BaseModel):
@@ -70,14 +80,43 @@ class Settings(BaseModel):
         300.0, ge=0, description="How long a draining worker may finish before it gives its tasks back"
     )
     retention_days: float = Field(30.0, gt=0, description="How long finished jobs are kept before they are archived")
+    ladder: str = Field("web-compact", description="The ladder of jobs that name none: `web-compact`, `web`, …")
+    ladders: dict[str, Any] = Field({}, description="Ladders of your own: lists of rungs by name, JSON in a variable")
+    segment_seconds: float = Field(6.0, gt=0, le=60, description="Length of a segment, rounded to whole frames")
+    gop_seconds: float = Field(2.0, gt=0, le=20, description="From one keyframe to the next, rounded to whole frames")
+    damaged: Literal["fail", "warn"] = Field("fail", description="What a damaged source leads to")
+    max_source_bytes: int = Field(200 << 30, ge=1, description="Larger sources are refused")
+    max_source_seconds: float = Field(12 * 3600.0, gt=0, description="Longer sources are refused")
+    max_pixels: int = Field(8192 * 4608, ge=256, description="Sources with more pixels in a frame are refused")
+    max_streams: int = Field(64, ge=1, description="Sources with more streams are refused")
+    allow_private_sources: tuple[str, ...] = Field(
+        (), description="Hosts, addresses or networks inside your own that sources may come from"
+    )
+    keep_completed_rungs: bool = Field(True, description="A retry keeps the rungs that are whole")
+    cleanup_partial_on_failure: bool = Field(True, description="A failed job frees what it had made of its rungs")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged")
     log_format: Literal["text", "json"] = Field("text", description="How log lines look")
 
-    @field_validator("labels", "flows", mode="before")
+    @field_validator("labels", "flows", "allow_private_sources", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         """An environment variable cannot hold a list: names parted by commas."""
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+    @field_validator("ladders", mode="before")
+    @classmethod
+    def _tables(cls, value: object) -> object:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except ValueError:
+            raise ValueError('ladders in a variable are JSON: {"tv": [{"height": 720, "kbps": 3000}]}') from None
+
+    @field_validator("allow_private_sources")
+    @classmethod
+    def _places(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if bad := next((place for place in value if not _is_place(place)), None):
+            raise ValueError(f"{bad!r} is neither a host name nor an address nor a network such as 10.0.0.0/8")
+        return value
 
     @field_validator("labels")
     @classmethod
@@ -101,6 +140,15 @@ class Settings(BaseModel):
         if value != "database":
             raise ValueError(f"{value!r} is not a queue mode; use 'database'")
         return value
+
+    @model_validator(mode="after")
+    def _segments_hold_gops(self) -> Settings:
+        if self.gop_seconds > self.segment_seconds:
+            raise ValueError(
+                f"a segment of {self.segment_seconds:g} s is too short for keyframes every {self.gop_seconds:g} s: "
+                "segment_seconds must be at least gop_seconds"
+            )
+        return self
 
     @model_validator(mode="after")
     def _lease_outlasts_beats(self) -> Settings:

@@ -137,3 +137,29 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
 
     with pytest.raises(ValidationError):
         settings.slots = 3  # type: ignore[misc]
+
+
+def test_ladders_are_tables_in_the_file_and_json_in_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "telecine.toml").write_text("[ladders]\ntv = [{ height = 480, kbps = 1200 }]\n")
+
+    from_file = load({}, folder=tmp_path).settings.ladders
+    from_variable = load({"TELECINE_LADDERS": '{"tv": [{"height": 480, "kbps": 1200}]}'}, folder=tmp_path / "none")
+
+    assert from_file == from_variable.settings.ladders == {"tv": [{"height": 480, "kbps": 1200}]}
+    with pytest.raises(BadSpec, match="TELECINE_LADDERS: ladders in a variable are JSON"):
+        load({"TELECINE_LADDERS": "tv"}, folder=tmp_path)
+
+
+def test_a_segment_holds_at_least_one_group_of_pictures(tmp_path: Path) -> None:
+    with pytest.raises(BadSpec, match="segment_seconds must be at least gop_seconds"):
+        load({"TELECINE_SEGMENT_SECONDS": "1"}, folder=tmp_path)
+
+
+def test_places_inside_ones_own_network_are_hosts_addresses_or_networks(tmp_path: Path) -> None:
+    places = "media.internal, 10.0.0.0/8, ::1"
+
+    settings = load({"TELECINE_ALLOW_PRIVATE_SOURCES": places}, folder=tmp_path).settings
+
+    assert settings.allow_private_sources == ("media.internal", "10.0.0.0/8", "::1")
+    with pytest.raises(BadSpec, match="neither a host name nor an address"):
+        load({"TELECINE_ALLOW_PRIVATE_SOURCES": "http://here"}, folder=tmp_path)
