@@ -42,6 +42,10 @@ class Complaints:
         self._take()
         return tuple(self._lines)
 
+    def of(self, demuxer: str) -> tuple[str, ...]:
+        """What this demuxer said. FFmpeg lets it speak by all its names: "matroska,webm"."""
+        return tuple(line for line in self.lines if demuxer in line.split(": ", 1)[0].split(","))
+
     def _take(self) -> None:
         for _, who, text in self._heard:
             line = f"{who}: {text.strip()}"[:300]

@@ -94,7 +94,10 @@ def run(order: Scan, talk: Talk) -> Mapping[str, Any]:
     ):
         gave_up = _read_all(container, order, talk, (film, tracks))
         bases = {one.index: one.time_base for one in container.streams}
-        film.damaged += gave_up + _complaints_of(order.format, complaints, talk)
+        said = complaints.of(order.format)  # not the parsers': a stream may begin in the middle of a GOP
+    for line in said:
+        talk.note(line)
+    film.damaged += gave_up + len(said)
     if missing := missing_bytes(talk.source):
         talk.note(f"the file lacks its last {missing} bytes")
         film.damaged += 1
@@ -132,14 +135,6 @@ def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_F
         talk.note(f"the file cannot be read to its end: {error}")
         return 1
     return 0
-
-
-def _complaints_of(demuxer: str, complaints: Complaints, talk: Talk) -> int:
-    """How often the demuxer complained. What parsers say is left out: a stream may begin in the middle of a GOP."""
-    lines = [line for line in complaints.lines if demuxer in line.split(": ", 1)[0].split(",")]
-    for line in lines:
-        talk.note(line)
-    return len(lines)
 
 
 def _filled(container: InputContainer, wanted: Sequence[Any]) -> Iterator[Packet[Any]]:
@@ -181,7 +176,7 @@ def _packets(picture: Picture, film: _Film, bases: Mapping[int, Fraction | None]
 
 
 def _write(path: Path, packets: Packets | None, film: _Film, sounds: Sequence[Samples]) -> None:
-    with path.open("w", encoding="ascii") as out:
+    with path.open("w", encoding="utf-8") as out:  # the one codec that Python needs not import, behind Landlock
         out.write('{"packets":')
         if packets is None:
             out.write("null")

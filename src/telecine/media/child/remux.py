@@ -1,0 +1,169 @@
+"""Copy the streams into a Matroska file in which one can seek exactly.
+
+Normally nothing is decoded. Where a video stream lacks times, or repeats them, it is decoded once: only then is it
+known in which order its frames are shown, and so which times the others leave for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import av
+import av.error
+import av.logging
+from av.bitstream import BitStreamFilterContext
+from av.container import InputContainer
+from av.packet import Packet
+
+from telecine.media.child import opening
+from telecine.media.child.complaints import Complaints
+from telecine.media.child.kinds import missing_bytes
+from telecine.media.child.retiming import is_whole, retimed
+from telecine.media.child.talk import Refused, Talk
+from telecine.media.orders import Remux
+
+REMUXED = "remuxed.mkv"
+_TIMELESS = frozenset({"avi", "h264", "hevc", "vvc"})  # they count packets, as they are decoded
+_REORDERED = frozenset({"h264", "hevc", "vvc"})  # of older codecs, FFmpeg's parsers know the order
+_MUXER = {"fflags": "+bitexact", "avoid_negative_ts": "make_non_negative"}
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Times of one stream as a muxer accepts them: each packet has one, and decoding order never goes back."""
+
+    times: Mapping[int, int] = field(default_factory=dict)  # by the packet's number: what decoding has shown
+    seen: list[int | None] = field(default_factory=list)  # as the file has them
+    last: int | None = None
+    mended: int = 0
+    damaged: int = 0
+
+    def mend(self, packet: Packet[Any]) -> None:
+        self.damaged += packet.is_corrupt
+        pts, dts = self.times.get(len(self.seen), packet.pts), packet.dts
+        self.seen.append(packet.pts)
+        if pts is None:
+            pts = dts if dts is not None else (self.last or 0) + (packet.duration or 1)
+        if dts is None:
+            dts = pts if self.last is None else self.last
+        dts = min(dts, pts) if self.last is None else max(min(dts, pts), self.last)
+        self.mended += pts != packet.pts
+        self.last = packet.dts = dts
+        packet.pts = max(pts, dts)
+
+
+def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
+    """Where the file lies, which stream became which, and what had to be mended."""
+    clocks = {index: _Clock() for index in order.streams}
+    damaged = _copied(order, talk, clocks)
+    if all(clock.last is None for clock in clocks.values()):
+        raise Refused("damaged", "nothing of the file can be read", permanent=True)
+    broken = [index for index, sure in _pictures(order, talk) if not (sure and is_whole(clocks[index].seen))]
+    if broken:
+        talk.note("the file does not say when each frame is shown: decoding once to find their order")
+        times = {index: _shown(order, talk, index, clocks[index]) for index in broken}
+        clocks = {index: _Clock(times.get(index, {})) for index in order.streams}
+        damaged = _copied(order, talk, clocks)
+    return {
+        "path": REMUXED,
+        "size": (talk.scratch / REMUXED).stat().st_size,
+        "streams": {str(index): number for number, index in enumerate(order.streams)},
+        "mended": sum(clock.mended for clock in clocks.values()),
+        "damaged": damaged + sum(clock.damaged for clock in clocks.values()),
+    }
+
+
+def _copied(order: Remux, talk: Talk, clocks: Mapping[int, _Clock]) -> int:
+    """Write the new file; how often the demuxer complained, and whether the file is whole."""
+    path = talk.scratch / REMUXED
+    gave_up = 0
+    with (
+        Complaints(av.logging.ERROR) as complaints,
+        _opened(order, talk) as source,
+        av.open(str(path), "w", format="matroska", container_options=_MUXER) as out,
+    ):
+        targets = {index: _target(out, opening.stream_of(source, index)) for index in order.streams}
+        try:
+            for index, packet in _packets(source, order):
+                clocks[index].mend(packet)
+                packet.stream = targets[index]
+                talk.progress(max(packet.pos or 0, 0))
+                out.mux(packet)
+        except (av.error.InvalidDataError, av.error.EOFError) as error:
+            talk.note(f"the file cannot be read to its end: {error}")
+            gave_up = 1
+        said = complaints.of(order.format)
+    for line in said:
+        talk.note(line)
+    if missing := missing_bytes(talk.source):
+        talk.note(f"the file lacks its last {missing} bytes")
+    return gave_up + len(said) + bool(missing)
+
+
+def _opened(order: Remux, talk: Talk) -> InputContainer:
+    return opening.open_source(talk, order.format, fflags="+genpts")
+
+
+def _target(out: Any, stream: Any) -> Any:
+    """The same stream in the new file, with its language, title, flags and display matrix."""
+    target = out.add_stream_from_template(stream)
+    for name in ("language", "title"):
+        if name in stream.metadata:
+            target.metadata[name] = stream.metadata[name]
+    target.disposition = stream.disposition
+    return target
+
+
+def _packets(source: InputContainer, order: Remux) -> Iterator[tuple[int, Packet[Any]]]:
+    """Filled packets, each with the number of the stream it came from."""
+    streams = [opening.stream_of(source, index) for index in order.streams]
+    unpackers = {one.index: _unpacker(one) for one in streams if opening.codec_name(one) == "mpeg4"}
+    for packet in source.demux(*streams):
+        index = packet.stream_index
+        if index in unpackers:
+            yield from ((index, one) for one in unpackers[index].filter(packet if packet.size else None) if one.size)
+        elif packet.size:
+            yield index, packet
+
+
+def _unpacker(stream: Any) -> BitStreamFilterContext:
+    """AVI packs a B-frame behind the frame it depends on, into one packet: one packet, two times, one of them lost."""
+    return BitStreamFilterContext("mpeg4_unpack_bframes", stream)
+
+
+def _pictures(order: Remux, talk: Talk) -> Iterator[tuple[int, bool]]:
+    """The video streams; False: this container has no room for the order in which their frames are shown."""
+    with _opened(order, talk) as source:
+        for index in order.streams:
+            stream = opening.stream_of(source, index)
+            if stream.type == "video":
+                yield index, not (order.format in _TIMELESS and opening.codec_name(stream) in _REORDERED)
+
+
+def _shown(order: Remux, talk: Talk, index: int, clock: _Clock) -> dict[int, int]:
+    """When each packet's frame is shown. Packets get their number as time: frames come out in order and tell it."""
+    numbers: list[int] = []
+    step = 0
+    with _opened(order, talk) as source:
+        stream: Any = opening.stream_of(source, index)
+        opening.prepare(stream, order.limits.threads)
+        counted = 0
+        for mine, packet in _packets(source, order):
+            if mine != index:
+                continue
+            packet.pts, packet.dts = counted, None
+            step = max(step, packet.duration or 0)
+            counted += 1
+            numbers += _numbers(stream, packet)
+            talk.progress(max(packet.pos or 0, 0))
+        numbers += _numbers(stream, None)
+    return retimed(numbers, clock.seen, step)
+
+
+def _numbers(stream: Any, packet: Packet[Any] | None) -> list[int]:
+    try:
+        return [frame.pts for frame in stream.decode(packet) if frame.pts is not None]
+    except (av.error.InvalidDataError, av.error.PatchWelcomeError, av.error.EOFError):
+        return []
