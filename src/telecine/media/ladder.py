@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from telecine.media.colour import of_renditions
 from telecine.media.levels import BFRAMES, REFS, level_for
 from telecine.media.orders import Rung
 from telecine.media.source import Picture
@@ -90,7 +91,8 @@ def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> Climb:
     if not any(step.required for step in kept):
         kept[0] = replace(kept[0], required=True)
     names = {step.name for step in ladder}
-    rungs = [_rung(_named(step, short, names), _size(step, wide, high), rate) for step in kept]
+    colour = of_renditions(picture)
+    rungs = [replace(_rung(_named(step, short, names), _size(step, wide, high), rate), colour=colour) for step in kept]
     return Climb(rungs=tuple(sorted(rungs, key=lambda rung: (rung.width * rung.height, rung.maxrate))), skipped=skipped)
 
 

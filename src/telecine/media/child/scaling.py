@@ -9,6 +9,7 @@ filter here needs neighbours, so a chunk comes out as the same frames would in o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -19,6 +20,7 @@ from av.filter.context import FilterContext
 from av.video.frame import VideoFrame
 
 from telecine.media import colour
+from telecine.media.child.talk import Refused
 from telecine.media.families import family_of
 from telecine.media.orders import Rung
 from telecine.media.source import Picture
@@ -46,7 +48,8 @@ class Scaler:
         head.link_to(split)
         self._sinks = [self._branch(split, number, rung) for number, rung in enumerate(rungs)]
         self._graph.configure()
-        self._inside: list[range] = []  # what was put in and has not come out of each sink
+        # What was put in and has not come out, for each sink. In order: a deinterlacer changes the time base.
+        self._inside: list[deque[range]] = [deque() for _ in rungs]
 
     def fits(self, frame: VideoFrame, rungs: Sequence[Rung]) -> bool:
         return _kind_of(frame) == self._kind and tuple(rungs) == self.rungs
@@ -56,22 +59,24 @@ class Scaler:
         primaries, transfer, matrix, span = self._tags
         frame.color_primaries, frame.color_trc, frame.colorspace, frame.color_range = primaries, transfer, matrix, span
         frame.pts, frame.time_base = numbers.start, Fraction(1)
-        self._inside.append(numbers)
+        for waiting in self._inside:
+            waiting.append(numbers)
         self._graph.push(frame)
         return self._come_out()
 
     def end(self) -> Iterator[tuple[Rung, range, VideoFrame]]:
+        """No frame comes any more; answer those that are still inside."""
         self._graph.push(None)
-        return self._come_out()
+        yield from self._come_out()
+        if any(self._inside):
+            raise Refused("filter_failed", f"the filters kept {len(self._inside[0])} frames")
 
     def _come_out(self) -> Iterator[tuple[Rung, range, VideoFrame]]:
-        waiting = {numbers.start: numbers for numbers in self._inside}
-        for rung, sink in zip(self.rungs, self._sinks, strict=True):
+        for rung, sink, waiting in zip(self.rungs, self._sinks, self._inside, strict=True):
             for frame in _pulled(sink):
-                numbers = waiting[frame.pts or 0]
-                if rung is self.rungs[-1]:
-                    self._inside.remove(numbers)
-                yield rung, numbers, frame
+                if not waiting:
+                    raise Refused("filter_failed", "the filters made a frame of their own")
+                yield rung, waiting.popleft(), frame
 
     def _head(self, frame: VideoFrame) -> FilterContext:
         """Everything that is done once for all rungs."""
