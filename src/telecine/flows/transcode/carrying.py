@@ -1,0 +1,68 @@
+"""Re-transcoding chosen qualities: the others are taken over from the current version, if the grid is the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from telecine.errors import MediaRefused
+from telecine.facts import Shelved
+from telecine.flow import Bench
+from telecine.flows.transcode.plan import Plan
+from telecine.flows.transcode.reading import PLAN
+from telecine.flows.transcode.spec import TranscodeSpec
+from telecine.media.plain import from_plain
+
+
+async def carried_over(bench: Bench, spec: TranscodeSpec, plan: Plan) -> Plan:
+    """The plan with what it need not make: rungs that were not asked for anew, and the sound."""
+    if spec.qualities is None:
+        return plan
+    known = {rung.name for rung in plan.rungs}
+    if unknown := sorted(set(spec.qualities) - known):
+        raise MediaRefused(
+            f"there is no rung {unknown[0]!r} for this film; it has {', '.join(sorted(known))}", code="unknown_rung"
+        )
+    current = await bench.published()
+    before = await _plan_before(bench, current)
+    if before is None:  # nothing to take over: only what was asked for
+        kept = tuple(rung for rung in plan.rungs if rung.name in spec.qualities)
+        return replace(plan, rungs=kept)
+    _check_same_grid(plan, before)
+    return _with_carried(plan, before, set(spec.qualities), current)
+
+
+async def _plan_before(bench: Bench, current: list[Shelved]) -> Plan | None:
+    found = next((one.kept for one in current if one.kept.name == PLAN), None)
+    return None if found is None else from_plain(Plan, json.loads(await bench.read(found)))
+
+
+def _check_same_grid(plan: Plan, before: Plan) -> None:
+    if (plan.timing, plan.borders, plan.origin.sha256) != (before.timing, before.borders, before.origin.sha256):
+        raise MediaRefused(
+            "the published version has another source or other segments, so single qualities cannot be replaced; "
+            "transcode all of them",
+            code="other_grid",
+        )
+
+
+def _with_carried(plan: Plan, before: Plan, wanted: set[str], current: list[Shelved]) -> Plan:
+    """What was published and is not wanted anew; a rung that was never published is made only when asked for."""
+    there = {one.kept.name.partition("/")[0] for one in current if one.kept.name.endswith(".m4s")}
+    old = tuple(rung for rung in before.rungs if rung.name in there and rung.name not in wanted)
+    new = tuple(rung for rung in plan.rungs if rung.name in wanted)
+    tracks = {one.track for one in before.sounds if one.track.name in there}
+    carried = {rung.name for rung in old} | {one.track.name for one in plan.sounds if one.track in tracks}
+    rungs = sorted((*old, *new), key=lambda rung: (rung.width * rung.height, rung.maxrate))
+    ids = tuple(
+        one.id
+        for one in current
+        if one.kept.name.partition("/")[0] in carried and one.kept.name.endswith((".m4s", "/init.mp4"))
+    )
+    return replace(
+        plan,
+        rungs=tuple(rungs),
+        carried=tuple(sorted(carried)),
+        carried_ids=ids,
+        inits={name: init for name, init in before.inits.items() if name in carried},
+    )

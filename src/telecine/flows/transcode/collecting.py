@@ -1,0 +1,85 @@
+"""From rows to a film: what a job has recorded so far, and where each piece of it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from telecine.facts import Kept, Shelved
+from telecine.flows.transcode.plan import Plan, init_name
+from telecine.media.film import Audio, Film, Piece, Video
+from telecine.media.orders import Init
+
+STAGES = ("fetch", "audio", "video")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A film and the artifacts behind it; number -1 is the init."""
+
+    film: Film
+    kept: Mapping[tuple[str, int], Kept]
+    chunk_of: Mapping[tuple[str, int], int]  # the position of the task that made the piece
+
+    def piece(self, name: str, number: int) -> Kept:
+        return self.kept[name, number]
+
+    def init(self, name: str) -> Kept:
+        return self.kept[name, INIT]
+
+
+INIT = -1
+
+
+def collect(plan: Plan, shelved: Iterable[Shelved], dropped: Iterable[str] = ()) -> Recorded:
+    """All renditions of the plan with the pieces that there are; without those that were given up."""
+    kept: dict[tuple[str, int], Kept] = {}
+    chunk_of: dict[tuple[str, int], int] = {}
+    pieces: dict[str, list[Piece]] = {}
+    names = {init_name(name): name for name in plan.inits}
+    for one in shelved:
+        facts = one.kept.facts
+        if one.kept.name in names:
+            kept[names[one.kept.name], INIT] = one.kept
+        elif "number" in facts and one.kept.size is not None:
+            place = (str(facts["rung"]), int(facts["number"]))
+            kept[place], chunk_of[place] = one.kept, one.position
+            pieces.setdefault(place[0], []).append(_piece(one.kept))
+    gone = set(dropped)
+    videos = tuple(
+        Video(rung=rung, init=_init(plan, rung.name), pieces=tuple(pieces.get(rung.name, ())))
+        for rung in plan.rungs
+        if rung.name not in gone
+    )
+    audios = tuple(
+        Audio(
+            track=one.track,
+            init=_init(plan, one.track.name),
+            pieces=tuple(pieces.get(one.track.name, ())),
+            language=one.sound.language,
+            title=one.sound.title,
+            default=one.default,
+        )
+        for one in plan.sounds
+    )
+    return Recorded(Film(timing=plan.timing, videos=videos, audios=audios), kept, chunk_of)
+
+
+def _piece(kept: Kept) -> Piece:
+    facts = kept.facts
+    assert kept.size is not None
+    fragments = tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in facts.get("fragments") or ())
+    return Piece(number=int(facts["number"]), size=kept.size, duration=int(facts["duration"]), fragments=fragments)
+
+
+def _init(plan: Plan, name: str) -> Init:
+    return replace(plan.inits[name], name=name)
+
+
+def dropped_by(results: Iterable[object]) -> dict[str, str]:
+    """Optional rungs that some chunk gave up, and why."""
+    found: dict[str, str] = {}
+    for result in results:
+        if isinstance(result, dict):
+            found |= result.get("dropped") or {}
+    return found

@@ -1,0 +1,135 @@
+"""The long stages: chunks of video for all rungs, and whole audio tracks. What is recorded is never made again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from telecine.errors import ChildFailed
+from telecine.facts import Done, Failed, Json, Outcome
+from telecine.flow import Bench, MediaChild
+from telecine.flows.transcode.options import Options
+from telecine.flows.transcode.origin import opened
+from telecine.flows.transcode.plan import Plan, Sounding, piece_name
+from telecine.flows.transcode.reading import index_of, plan_of
+from telecine.flows.transcode.talking import plain_order
+from telecine.media.grid import Chunk
+from telecine.media.orders import EncodeAudio, Segment
+from telecine.media.plain import from_plain
+from telecine.media.planner import missing, video_order
+
+
+class Recording:
+    """What a child makes, kept piece by piece; the child hears of each, and may then close the next."""
+
+    def __init__(self, bench: Bench, child: MediaChild, before: int, total: int) -> None:
+        self._bench = bench
+        self._child = child
+        self._before = before
+        self._total = total
+        self.made = 0
+        self.bytes = 0
+        self.failed: dict[str, dict[str, Json]] = {}
+        self.result: Json = None
+
+    async def listen(self) -> None:
+        async for message in self._child:
+            match message:
+                case {"segment": said}:
+                    await self._keep(from_plain(Segment, said))
+                case {"progress": frames}:
+                    self._bench.progress(self._before + frames, self._total)
+                case {"note": text}:
+                    self._bench.log(text)
+                case {"rung_failed": told}:
+                    self.failed[told["rung"]] = told
+                    self._bench.log(f"{told['rung']}: {told['message']}", level="warning", code=told["code"])
+                case {"done": result}:
+                    self.result = result
+
+    async def _keep(self, segment: Segment) -> None:
+        path = self._bench.scratch / segment.path
+        kept = await self._bench.keep(piece_name(segment.rung, segment.number), path, **facts_of(segment))
+        if kept.sha256 != segment.sha256:
+            raise ChildFailed(f"{segment.path} was changed between the child and its record", code="bytes_changed")
+        path.unlink(missing_ok=True)
+        self.made += 1
+        self.bytes += segment.size
+        await self._child.say({"ack": [segment.rung, segment.number]})
+
+
+def facts_of(segment: Segment) -> dict[str, Any]:
+    """What playlists and checks need to know of a segment beside its bytes."""
+    facts = asdict(segment)
+    for name in ("path", "size", "sha256"):
+        del facts[name]
+    return facts
+
+
+async def recorded(bench: Bench) -> set[tuple[str, int]]:
+    """The (rung, segment) pairs that earlier attempts have kept and whose bytes are still there."""
+    found = set()
+    for name in bench.brief.kept:
+        kept = await bench.kept(name) if name.endswith(".m4s") else None
+        if kept is not None:
+            found.add((str(kept.facts["rung"]), int(kept.facts["number"])))
+    return found
+
+
+async def encode_chunk(bench: Bench, options: Options) -> Outcome:
+    """Encode what this chunk lacks, for every rung, from one decode."""
+    plan = plan_of(bench)
+    chunk = from_plain(Chunk, bench.input)
+    inits = {name: init.sha256 for name, init in plan.inits.items()}
+    wanted = missing(chunk, plan.made, await recorded(bench), inits)
+    if not wanted or plan.picture is None:
+        return Done(result={"made": 0})
+    limits = options.limits(plan.picture)
+    index = await index_of(bench)
+    order = video_order(index, plan.timing, plan.picture, wanted, format=plan.format, limits=limits)
+    frames = chunk.frames_of(plan.timing)
+    async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
+        recording = Recording(bench, child, order.first - frames.start, len(frames))
+        await recording.listen()
+    return _judge(bench, plan, recording)
+
+
+def _judge(bench: Bench, plan: Plan, recording: Recording) -> Outcome:
+    """A rung that failed is tried again like any task; out of attempts, an optional one is given up, for all chunks."""
+    told = {"made": recording.made, "bytes": recording.bytes}
+    if not recording.failed:
+        return Done(result=told)
+    required = [name for name in recording.failed if _is_required(plan, name)]
+    if required or bench.attempt < bench.max_attempts:
+        name = (required or sorted(recording.failed))[0]
+        why = recording.failed[name]
+        return Failed(f"{name}: {why['message']}", code=str(why["code"]))
+    return Done(result={**told, "dropped": {name: why["message"] for name, why in recording.failed.items()}})
+
+
+def _is_required(plan: Plan, name: str) -> bool:
+    return next(rung.required for rung in plan.rungs if rung.name == name)
+
+
+async def encode_track(bench: Bench, options: Options) -> Outcome:
+    """Encode one audio track as a whole: AAC that is cut into pieces before it is encoded drifts."""
+    plan = plan_of(bench)
+    sounding = from_plain(Sounding, bench.input["sounding"])
+    track = sounding.track
+    have = {number for name, number in await recorded(bench) if name == track.name}
+    if len(have) == plan.segments:
+        return Done(result={"made": 0})
+    order = EncodeAudio(
+        sound=sounding.sound,
+        format=plan.format,
+        track=track,
+        start=sounding.start,
+        length=plan.length,
+        borders=plan.borders,
+        have=tuple(sorted(have)),
+        limits=options.limits(),
+    )
+    async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
+        recording = Recording(bench, child, 0, round(plan.length * track.sample_rate))
+        await recording.listen()
+    return Done(result={"made": recording.made, "bytes": recording.bytes})

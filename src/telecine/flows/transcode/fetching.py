@@ -1,0 +1,233 @@
+"""Fetch: bring the bytes to where workers can read them, know every frame, and cut the film into tasks.
+
+local file ────────────────────────────────┐
+http(s), s3 ──▶ artifact `source` ─────────┼─▶ scan ─▶ index ─▶ grid, rungs, inits ─▶ fan-out
+cannot be sought ──▶ artifact `remuxed` ───┘
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+from telecine.errors import MediaRefused
+from telecine.facts import Done, Json, Outcome
+from telecine.flow import Bench
+from telecine.flows.transcode.carrying import carried_over
+from telecine.flows.transcode.options import Options
+from telecine.flows.transcode.origin import opened
+from telecine.flows.transcode.plan import Origin, Plan, SkippedRung, Sounding, init_name
+from telecine.flows.transcode.reading import INDEX, PLAN
+from telecine.flows.transcode.source import find_origin, probe
+from telecine.flows.transcode.spec import TranscodeSpec, exact, parse
+from telecine.flows.transcode.talking import answer
+from telecine.media.grid import Chunk, Film, film_of, film_of_sound, timing_for, timing_of
+from telecine.media.index import Index, build_index
+from telecine.media.ladder import Climb, Ladder, climb
+from telecine.media.ladder_spec import read_ladder
+from telecine.media.orders import Init, MakeInits, Remux, Scan, Timing, Track
+from telecine.media.plain import from_plain, to_plain
+from telecine.media.planner import plan_chunks
+from telecine.media.source import Packets, Samples, Source
+
+REMUXED = "remuxed.mkv"
+MILLISECONDS = Fraction(1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """The bytes that workers will read, and all that was seen in them."""
+
+    origin: Origin
+    source: Source
+    index: Index | None
+    samples: dict[int, Samples]
+
+
+async def fetch(bench: Bench, options: Options) -> Outcome:
+    """The plan of the job, and its tasks."""
+    spec = parse(bench.spec)
+    origin = await find_origin(bench, spec, options)
+    scanned = await _scan_or_remux(bench, options, origin)
+    warnings = _check_damage(scanned.index, spec.damaged or options.damaged)
+    plan = replace(_plan(spec, options, scanned), warnings=warnings)
+    plan = await carried_over(bench, spec, plan)
+    plan = await _with_inits(bench, options, plan)
+    await _keep_json(bench, PLAN, to_plain(plan))
+    if scanned.index is not None:
+        await _keep_json(bench, INDEX, to_plain(scanned.index))
+    for warning in warnings:
+        bench.log(warning, level="warning")
+    needless = [name for name, wanted in (("poster", plan.poster), ("sprites", plan.sprites)) if not wanted]
+    tasks = _tasks(bench, spec, plan, scanned.index)
+    return Done(result=to_plain(plan), plan=tasks, skip=tuple(needless))
+
+
+# -- what is in it -------------------------------------------------------------------------------------
+
+
+async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scanned:
+    """Some sources cannot be sought in, or have no proper times: a copy of their streams can, and has."""
+    seen = (bench.brief.results.get("plan") or {}).get("source")
+    source = from_plain(Source, seen) if seen else await probe(bench, origin, options)
+    if source.seekable:
+        scanned = await _scan(bench, options, origin, source)
+        if scanned.index is None or not scanned.index.needs_remux:
+            return scanned
+    origin = await _remux(bench, options, origin, source)
+    copied = await probe(bench, origin, options)
+    return await _scan(bench, options, origin, _told_by(source, copied), remuxed=True)
+
+
+async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, *, remuxed: bool = False) -> Scanned:
+    order = Scan(format=source.format, picture=source.picture, sounds=source.sounds, limits=options.limits())
+    async with opened(bench, origin) as reading:
+        await answer(bench, order, reading, of=origin.size)
+    found = json.loads((bench.scratch / "index.json").read_text())
+    samples = {one.stream: one for one in (from_plain(Samples, item) for item in found["sounds"])}
+    index = None
+    if source.picture is not None:
+        packets = from_plain(Packets, found["packets"])
+        index = build_index(packets, declared=source.picture.rate, remuxed=remuxed)
+    return Scanned(origin, source, index, samples)
+
+
+async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> Origin:
+    kept = await bench.kept(REMUXED, check=True)
+    if kept is None:
+        streams = [source.picture.stream] if source.picture else []
+        streams += [sound.stream for sound in source.sounds]
+        order = Remux(format=source.format, streams=tuple(streams), limits=options.limits())
+        async with opened(bench, origin) as reading:
+            await answer(bench, order, reading, of=origin.size)
+        path = bench.scratch / REMUXED
+        kept = await bench.keep(REMUXED, path)
+        path.unlink()
+        bench.log("the source cannot be sought in exactly, so its streams were copied into a file that can")
+    return Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256)
+
+
+def _told_by(original: Source, copied: Source) -> Source:
+    """A copy may have lost how the picture is turned and which track is the default: the original knows."""
+    picture = copied.picture
+    if picture is not None and original.picture is not None:
+        told = original.picture
+        picture = replace(picture, rotation=told.rotation, mirrored=told.mirrored, sar=told.sar, rate=told.rate)
+    sounds = tuple(
+        replace(now, language=was.language, title=was.title, default=was.default)
+        for was, now in zip(original.sounds, copied.sounds, strict=False)
+    )
+    return replace(copied, picture=picture, sounds=sounds)
+
+
+def _check_damage(index: Index | None, rule: str) -> tuple[str, ...]:
+    """Half a film is never published in silence."""
+    if index is None or not index.damaged:
+        return ()
+    sentence = f"the source is damaged: {index.damaged} of its packets cannot be read"
+    if rule == "fail":
+        raise MediaRefused(f"{sentence}; repair it, or allow what is left with `damaged = warn`", code="damaged")
+    return (f"{sentence}; what could be read was used",)
+
+
+# -- what becomes of it --------------------------------------------------------------------------------
+
+
+def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
+    segment = exact(spec.segment_seconds or options.segment_seconds)
+    gop = min(exact(spec.gop_seconds or options.gop_seconds), segment)
+    source, index = scanned.source, scanned.index
+    climbed = Climb(rungs=())
+    if index is not None and source.picture is not None:
+        timing = timing_for(index, segment=segment, gop=gop)
+        span = film_of(index, timing)
+        climbed = climb(ladder_of(spec, options), source.picture, timing.rate)
+    else:
+        first = scanned.samples[source.sounds[0].stream]
+        span = film_of_sound(first, segment=segment)
+        timing = timing_of(MILLISECONDS, ceil(span.length * MILLISECONDS), segment=segment, gop=gop)
+    return Plan(
+        origin=scanned.origin,
+        format=source.format,
+        picture=source.picture,
+        timing=timing,
+        length=span.length,
+        borders=span.borders,
+        rungs=climbed.rungs,
+        skipped=tuple(SkippedRung(name=one.name, reason=one.reason) for one in climbed.skipped),
+        sounds=_soundings(spec, scanned, span),
+        inits={},
+        verify=spec.verify,
+        poster=spec.poster and bool(climbed.rungs),
+        sprites=spec.sprites and bool(climbed.rungs),
+    )
+
+
+def ladder_of(spec: TranscodeSpec, options: Options) -> Ladder:
+    ladder = read_ladder(spec.ladder or options.ladder, options.ladders)
+    preset = spec.preset or options.preset
+    return tuple(replace(step, preset=preset, lossless=step.lossless or spec.lossless) for step in ladder)
+
+
+def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Film) -> tuple[Sounding, ...]:
+    """A track without a single sample is left out: some containers announce what they do not have."""
+    sounds = [sound for sound in scanned.source.sounds if sound.stream in scanned.samples]
+    if spec.audio == "none" and scanned.source.picture is not None:
+        sounds = []
+    elif spec.audio == "first":
+        sounds = sorted(sounds, key=lambda sound: not sound.default)[:1]
+    chosen = next((sound for sound in sounds if sound.default), sounds[0] if sounds else None)
+    return tuple(
+        Sounding(
+            track=Track(name=f"audio-{number}"),
+            sound=sound,
+            start=round(span.start / sound.time_base),
+            default=sound is chosen,
+        )
+        for number, sound in enumerate(sounds, 1)
+    )
+
+
+async def _with_inits(bench: Bench, options: Options, plan: Plan) -> Plan:
+    """The first bytes of each rendition, known before any of them is encoded: the master playlist is final from now."""
+    order = MakeInits(
+        rate=plan.timing.rate,
+        gop=plan.timing.gop,
+        rungs=plan.made,
+        tracks=tuple(one.track for one in plan.sounds if one.track.name not in plan.carried),
+        limits=options.limits(plan.picture),
+    )
+    inits = dict(plan.inits)
+    async with bench.child({"op": order.op, **to_plain(order)}) as child:
+        async for message in child:
+            match message:
+                case {"init": said}:
+                    init = from_plain(Init, said)
+                    name = init_name(init.name)
+                    await bench.keep(name, bench.scratch / init.path, codecs=init.codecs, timescale=init.timescale)
+                    inits[init.name] = replace(init, path=name)
+    return replace(plan, inits=inits)
+
+
+def _tasks(bench: Bench, spec: TranscodeSpec, plan: Plan, index: Index | None) -> dict[str, list[Json]]:
+    audio = [{"sounding": to_plain(one)} for one in plan.sounds if one.track.name not in plan.carried]
+    video: list[Json] = []
+    if index is not None and plan.made:
+        chunks = plan_chunks(index, plan.timing, bench.slots)
+        if spec.chunk_segments and not index.sequential:
+            chunks = _cut(plan.timing, spec.chunk_segments)
+        video = [to_plain(chunk) for chunk in chunks]
+    return {"audio": audio, "video": video}
+
+
+def _cut(timing: Timing, most: int) -> list[Chunk]:
+    firsts = range(0, timing.segments, most)
+    return [Chunk(first=first, count=min(most, timing.segments - first)) for first in firsts]
+
+
+async def _keep_json(bench: Bench, name: str, value: Json) -> None:
+    path = bench.scratch / name
+    path.write_text(json.dumps(value))
+    await bench.keep(name, path)

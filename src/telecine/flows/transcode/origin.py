@@ -1,0 +1,57 @@
+"""How a handler gives the source to its media child: an open descriptor, or byte ranges on request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from telecine.errors import MediaRefused
+from telecine.flow import Bench
+from telecine.flows.transcode.plan import Origin
+from telecine.flows.transcode.reading import kept_by_fetch
+from telecine.media.inputs import LocalFile
+
+
+@asynccontextmanager
+async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
+    """What `bench.child` needs in order to read the source; a file in place must be the same before and after."""
+    if origin.path is not None:
+        _check_unchanged(origin)
+        handle = os.open(origin.path, os.O_RDONLY)
+        try:
+            yield {"files": {"source": handle}}
+            _check_unchanged(origin)
+        finally:
+            os.close(handle)
+        return
+    kept = await kept_by_fetch(bench, origin.artifact or "")
+    path = bench.locate(kept)
+    if path is None:
+
+        async def read(start: int, length: int) -> bytes:
+            return await bench.read(kept, start, length)
+
+        yield {"source": read}
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        yield {"files": {"source": handle}}
+    finally:
+        os.close(handle)
+
+
+def identity_of(file: LocalFile) -> tuple[int, ...]:
+    """What changes when somebody writes to a file or puts another in its place."""
+    return (file.size, file.mtime_ns, file.inode)
+
+
+def _check_unchanged(origin: Origin) -> None:
+    assert origin.path is not None
+    if identity_of(LocalFile.at(Path(origin.path))) != origin.identity:
+        raise MediaRefused(
+            f"the source {origin.path} was changed while it was being transcoded: submit it again",
+            code="source_changed",
+        )

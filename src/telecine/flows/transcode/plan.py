@@ -1,0 +1,80 @@
+"""The plan of one job, as `fetch` has made it: every later stage works by this, and by nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from telecine.media.orders import Init, Rung, Timing, Track
+from telecine.media.source import Picture, Sound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where workers read the source: a file in place, which must stay as it is, or an artifact of `fetch`."""
+
+    path: str | None = None
+    identity: tuple[int, ...] = ()  # of the file: size, time of change, inode, device
+    artifact: str | None = None  # its name among what `fetch` kept
+    size: int = 0
+    sha256: str = ""  # of the bytes that came in, also where workers read a remuxed copy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sounding:
+    """One audio track: what it is made of, and what it becomes."""
+
+    track: Track
+    sound: Sound
+    start: int  # PTS of the film's first moment, in the stream's time base
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedRung:
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is made of the source. A film without pictures has a grid of milliseconds."""
+
+    origin: Origin
+    format: str
+    picture: Picture | None
+    timing: Timing
+    length: Fraction
+    borders: tuple[Fraction, ...]  # when each segment begins, in seconds
+    rungs: tuple[Rung, ...]
+    skipped: tuple[SkippedRung, ...]
+    sounds: tuple[Sounding, ...]
+    inits: dict[str, Init]  # by rung or track; `path` is the artifact's name
+    carried: tuple[str, ...] = ()  # rungs and tracks taken over from the version before
+    carried_ids: tuple[int, ...] = ()  # and the artifacts that they consist of
+    verify: str = "sample"
+    poster: bool = True
+    sprites: bool = True
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def segments(self) -> int:
+        return len(self.borders)
+
+    @property
+    def made(self) -> tuple[Rung, ...]:
+        """The rungs that this job encodes itself."""
+        return tuple(rung for rung in self.rungs if rung.name not in self.carried)
+
+    @property
+    def source_name(self) -> str:
+        return self.origin.path or "the source"
+
+
+def piece_name(rung: str, number: int) -> str:
+    """What a segment is called among the artifacts of its task."""
+    return f"{rung}/{number:05d}.m4s"
+
+
+def init_name(rung: str) -> str:
+    return f"{rung}/init.mp4"

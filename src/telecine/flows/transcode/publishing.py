@@ -1,0 +1,35 @@
+"""Publish: the new version becomes the one that people see, in the transaction that ends this task."""
+
+from __future__ import annotations
+
+from telecine.facts import Done, Json, Outcome
+from telecine.flow import Bench
+from telecine.flows.transcode.options import Options
+from telecine.flows.transcode.plan import Plan
+from telecine.flows.transcode.reading import plan_of
+
+
+async def publish(bench: Bench, options: Options) -> Outcome:
+    plan = plan_of(bench)
+    packaged = bench.brief.results["package"]
+    return Done(
+        publish=bench.subject is not None,
+        carry=plan.carried_ids,
+        facts=facts_of(plan, packaged) if bench.subject is not None else None,
+        result={"qualities": [rung.name for rung in plan.rungs if rung.name not in packaged["dropped"]]},
+    )
+
+
+def facts_of(plan: Plan, packaged: Json) -> dict[str, Json]:
+    """What a list of videos shows without looking at a job."""
+    shown = plan.picture.shown if plan.picture is not None else None
+    return {
+        "duration_ms": round(plan.length * 1000),
+        "width": shown[0] if shown else None,
+        "height": shown[1] if shown else None,
+        "rate": str(plan.timing.rate) if shown else None,
+        "source_sha256": plan.origin.sha256,
+        "qualities": [rung.name for rung in plan.rungs if rung.name not in packaged["dropped"]],
+        "audio": [one.sound.language for one in plan.sounds],
+        "bytes": sum(packaged["sizes"].values()),
+    }

@@ -1,0 +1,49 @@
+"""What a stage reads of the ones before it."""
+
+from __future__ import annotations
+
+import json
+
+from telecine.errors import ChildFailed
+from telecine.facts import Kept, Shelved
+from telecine.flow import Bench
+from telecine.flows.transcode.collecting import STAGES
+from telecine.flows.transcode.plan import Plan
+from telecine.media.index import Index
+from telecine.media.plain import from_plain
+
+INDEX = "index.json"
+PLAN = "plan.json"
+
+
+def plan_of(bench: Bench) -> Plan:
+    """The plan that `fetch` made."""
+    return from_plain(Plan, bench.brief.results["fetch"])
+
+
+async def kept_by_fetch(bench: Bench, name: str) -> Kept:
+    for one in await bench.artifacts("fetch"):
+        if one.kept.name == name:
+            return one.kept
+    raise ChildFailed(f"{name} of the fetch stage is gone: submit the film again", code="artifact_missing")
+
+
+async def index_of(bench: Bench) -> Index:
+    """Every frame of the source, and where one may seek to."""
+    return from_plain(Index, json.loads(await bench.read(await kept_by_fetch(bench, INDEX))))
+
+
+async def all_pieces(bench: Bench, plan: Plan) -> list[Shelved]:
+    """What this job has made so far, and what it takes over from the version before."""
+    found = list(await bench.artifacts(*STAGES))
+    if plan.carried_ids:
+        wanted = set(plan.carried_ids)
+        taken = [one for one in await bench.published() if one.id in wanted]
+        if len(taken) != len(wanted):
+            raise ChildFailed(
+                "another version was published meanwhile, so its parts cannot be taken over: submit this again",
+                code="version_changed",
+                permanent=True,
+            )
+        found += taken
+    return found

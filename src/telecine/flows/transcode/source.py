@@ -1,0 +1,73 @@
+"""Find the source and look at its head: where its bytes are, what is in it, whether it may come in at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from telecine.errors import MediaRefused
+from telecine.flow import Bench
+from telecine.flows.transcode.options import Options
+from telecine.flows.transcode.origin import identity_of, opened
+from telecine.flows.transcode.plan import Origin
+from telecine.flows.transcode.spec import TranscodeSpec
+from telecine.flows.transcode.talking import answer
+from telecine.media.inputs import LocalFile, download, hash_file, is_remote
+from telecine.media.limits import check_size, check_source
+from telecine.media.orders import Probe
+from telecine.media.plain import from_plain
+from telecine.media.source import Source
+
+SOURCE = "source"
+# How much of the stage's progress the bytes are; the rest is reading every packet.
+BYTES_SHARE = 0.5
+
+
+async def look_at(bench: Bench, spec: TranscodeSpec, options: Options) -> Source | None:
+    """What the head of a local file says; one that lies elsewhere is looked at when it has come."""
+    if is_remote(spec.source):
+        return None
+    return await probe(bench, _in_place(LocalFile.at(Path(spec.source))), options)
+
+
+async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Origin:
+    """Where workers will read the bytes, which are there, whole and hashed, when this returns."""
+
+    def told(done: float, of: float) -> None:
+        bench.progress(BYTES_SHARE * done, of)
+
+    if not is_remote(spec.source) and not options.shared:
+        file = LocalFile.at(Path(spec.source))
+        check_size(file.size, options.bounds)
+        sha256 = (await hash_file(file.path, told)).sha256
+        _check_hash(spec, sha256)
+        return _in_place(file, sha256)
+    kept = await bench.kept(SOURCE, check=True)
+    if kept is None:
+        path = Path(spec.source)
+        if is_remote(spec.source):
+            path = bench.scratch / "download"
+            await download(spec.source, path, options.gate, told)
+        kept = await bench.keep(SOURCE, path)
+    assert kept.sha256 is not None
+    _check_hash(spec, kept.sha256)
+    return Origin(artifact=SOURCE, size=kept.size or 0, sha256=kept.sha256)
+
+
+def _in_place(file: LocalFile, sha256: str = "") -> Origin:
+    return Origin(path=str(file.path), identity=identity_of(file), size=file.size, sha256=sha256)
+
+
+def _check_hash(spec: TranscodeSpec, sha256: str) -> None:
+    if spec.sha256 is not None and spec.sha256 != sha256:
+        raise MediaRefused(
+            f"{spec.source} is not the file that was submitted (its SHA-256 differs): submit it again",
+            code="source_changed",
+        )
+
+
+async def probe(bench: Bench, origin: Origin, options: Options) -> Source:
+    """What is in it; refused with one sentence if it may not come in."""
+    async with opened(bench, origin) as reading:
+        found = from_plain(Source, await answer(bench, Probe(size=origin.size), reading))
+    check_source(found, options.bounds)
+    return found

@@ -1,0 +1,66 @@
+"""What may be asked of the transcode flow. Whatever the submitter leaves open, the worker's settings decide."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from telecine.errors import BadSpec
+from telecine.facts import Json
+
+
+class TranscodeSpec(BaseModel):
+    """One job's wishes. `None` means: as the settings say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    source: str = Field(min_length=1, description="A path, http(s):// or s3://")
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="What the bytes must hash to, if known")
+    ladder: str | list[dict[str, Any]] | None = Field(None, description="A ladder's name, or its rungs")
+    qualities: list[str] | None = Field(None, description="Encode only these rungs; others are carried over")
+    preset: str | None = Field(None, pattern="^[a-z]+$", description="x264's preset")
+    encoder: str = Field("auto", description="Encoder family; `auto` takes hardware where it is there")
+    segment_seconds: float | None = Field(None, gt=0, le=60)
+    gop_seconds: float | None = Field(None, gt=0, le=20)
+    chunk_segments: int | None = Field(None, ge=1, le=100, description="Segments per task; else by the free slots")
+    audio: Literal["all", "first", "none"] = "all"
+    poster: bool = True
+    sprites: bool = True
+    damaged: Literal["fail", "warn"] | None = Field(None, description="What a damaged source leads to")
+    verify: Literal["sample", "full"] = "sample"
+    lossless: bool = Field(False, description="For proofs: every rung without loss")
+
+    @field_validator("qualities")
+    @classmethod
+    def _some(cls, value: list[str] | None) -> list[str] | None:
+        if value is not None and not value:
+            raise ValueError("name at least one rung, or leave `qualities` out")
+        return value
+
+
+def parse(spec: Json) -> TranscodeSpec:
+    """The spec as a value; `BadSpec` says in one sentence what is wrong with it."""
+    if not isinstance(spec, dict):
+        raise BadSpec('a transcode job needs a spec like {"source": "film.mkv"}')
+    try:
+        return TranscodeSpec(**spec)
+    except ValidationError as error:
+        [first, *_] = error.errors()
+        message = first["msg"].removeprefix("Value error, ")
+        place = ".".join(str(part) for part in first["loc"]) or "spec"
+        raise BadSpec(f"{place}: {message[:1].lower()}{message[1:]}") from None
+
+
+def digest(spec: TranscodeSpec) -> str:
+    """Equal for jobs that would make the same thing of the same bytes, wherever these lie."""
+    wishes = spec.model_dump(exclude={"source", "sha256"})
+    return hashlib.sha256(json.dumps(wishes, sort_keys=True).encode()).hexdigest()
+
+
+def exact(seconds: float) -> Fraction:
+    """A number of seconds as a person wrote it: 1.001 is 1001/1000, not the nearest binary fraction."""
+    return Fraction(str(seconds))

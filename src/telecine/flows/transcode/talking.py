@@ -1,0 +1,28 @@
+"""Short orders to a media child: one answer, and files in the scratch folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from telecine.flow import Bench
+from telecine.media.plain import to_plain
+
+
+def plain_order(order: Any) -> dict[str, Any]:
+    """An order as it travels: its operation beside its fields."""
+    return {"op": order.op, **to_plain(order)}
+
+
+async def answer(bench: Bench, order: Any, source: dict[str, Any] | None = None, *, of: float = 0.0) -> Any:
+    """What the child answers to one order; what it says meanwhile is progress (out of `of`) or a note."""
+    result = None
+    async with bench.child(plain_order(order), **(source or {})) as child:
+        async for message in child:
+            match message:
+                case {"progress": done} if of:
+                    bench.progress(done, of)
+                case {"note": text}:
+                    bench.log(text)
+                case {"done": found}:
+                    result = found
+    return result

@@ -1,0 +1,134 @@
+"""Verify: nothing is published on trust. The boxes of every segment, the playlists, and decoded samples of each chunk.
+
+An encoder that exits with 0 proves nothing; what a player will read is looked at instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from telecine.errors import MediaError
+from telecine.facts import Done, Failed, Kept, Outcome
+from telecine.flow import Bench
+from telecine.flows.transcode.collecting import Recorded, collect
+from telecine.flows.transcode.options import Options
+from telecine.flows.transcode.plan import Plan
+from telecine.flows.transcode.reading import all_pieces, plan_of
+from telecine.flows.transcode.talking import answer
+from telecine.media.boxes import InitFacts, fragments, read_init
+from telecine.media.film import Piece, Rendition, Video
+from telecine.media.orders import Decode
+
+# Files that one child decodes; they lie in the scratch folder together.
+BATCH = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some bytes of one rendition that must decode to exactly so many frames."""
+
+    name: str
+    parts: tuple[tuple[Kept, int, int], ...]  # artifact, offset, size
+    frames: int
+
+
+async def verify(bench: Bench, options: Options) -> Outcome:
+    plan = plan_of(bench)
+    dropped = (bench.brief.results["package"] or {}).get("dropped") or {}
+    recorded = collect(plan, await all_pieces(bench, plan), dropped)
+    checked = 0
+    pieces = sum(len(one.pieces) for one in recorded.film.renditions)
+    for one in recorded.film.renditions:
+        if one.name in plan.carried:
+            continue
+        if len(one.pieces) != plan.segments:
+            return Failed(f"{one.name} has {len(one.pieces)} of {plan.segments} segments", code="incomplete")
+        init = read_init(await bench.read(recorded.init(one.name)))
+        for piece in sorted(one.pieces, key=lambda piece: piece.number):
+            data = await _bytes_of(bench, recorded.piece(one.name, piece.number))
+            if wrong := fault(plan, one, init, piece, data):
+                return Failed(f"{one.name}, segment {piece.number}: {wrong}", code="bad_segment")
+            checked += 1
+            bench.progress(checked, 2 * pieces)
+    samples = list(_samples(plan, recorded))
+    for first in range(0, len(samples), BATCH):
+        await _decode(bench, options, plan, recorded, samples[first : first + BATCH])
+        bench.progress(len(samples) + first, 2 * len(samples))
+    return Done(result={"segments": checked, "samples": len(samples)})
+
+
+async def _bytes_of(bench: Bench, kept: Kept) -> bytes:
+    """The whole segment, and the very bytes that were recorded."""
+    path = await bench.fetch(kept)
+    return path.read_bytes()
+
+
+def fault(plan: Plan, one: Rendition, init: InitFacts, piece: Piece, data: bytes) -> str | None:
+    """What is wrong with a segment, if anything: its time, its frames, its keyframes, its length."""
+    try:
+        found = fragments(data, init)
+    except MediaError as error:
+        return str(error)
+    ticks = sum(sum(fragment.durations) for fragment in found)
+    if ticks != piece.duration:
+        return f"it lasts {ticks} ticks, not {piece.duration}"
+    for before, after in pairwise(found):
+        if before.start + sum(before.durations) != after.start:
+            return "its fragments do not follow each other"
+    if not isinstance(one, Video):
+        return None
+    frames = plan.timing.frames_of(piece.number)
+    if (found[0].start, sum(len(fragment.durations) for fragment in found)) != (
+        frames.start * plan.timing.step,
+        len(frames),
+    ):
+        return f"it begins at {found[0].start} and has other frames than {frames.start} to {frames.stop - 1}"
+    if not all(fragment.first_is_key for fragment in found):
+        return "a fragment does not begin with a keyframe"
+    return None
+
+
+def _samples(plan: Plan, recorded: Recorded) -> Iterator[Sample]:
+    """The first and last GOP of what each task made, or all of it."""
+    for one in recorded.film.renditions:
+        if one.name in plan.carried:
+            continue
+        tasks: dict[int, list[Piece]] = {}
+        for piece in sorted(one.pieces, key=lambda piece: piece.number):
+            tasks.setdefault(recorded.chunk_of[one.name, piece.number], []).append(piece)
+        for some in tasks.values():
+            yield from _of_task(plan, one, some, recorded)
+
+
+def _of_task(plan: Plan, one: Rendition, some: list[Piece], recorded: Recorded) -> Iterator[Sample]:
+    spans = [
+        (recorded.piece(one.name, piece.number), offset, size, frames)
+        for piece in some
+        for offset, size, frames, _ in piece.fragments
+    ]
+    if not isinstance(one, Video) or plan.verify == "full":
+        if plan.verify != "full":
+            spans = spans[:1]
+        yield Sample(one.name, tuple(span[:3] for span in spans), sum(span[3] for span in spans))
+        return
+    for kept, offset, size, frames in dict.fromkeys((spans[0], spans[-1])):
+        yield Sample(one.name, ((kept, offset, size),), frames)
+
+
+async def _decode(bench: Bench, options: Options, plan: Plan, recorded: Recorded, some: list[Sample]) -> None:
+    files = []
+    for number, sample in enumerate(some):
+        name = f"sample-{number:03d}.mp4"
+        data = await bench.read(recorded.init(sample.name))
+        for kept, offset, size in sample.parts:
+            data += await bench.read(kept, offset, size)
+        (bench.scratch / name).write_bytes(data)
+        files.append(name)
+    order = Decode(
+        files=tuple(files), frames=tuple(sample.frames for sample in some), limits=options.limits(plan.picture)
+    )
+    await answer(bench, order)
+    for name in files:
+        (bench.scratch / name).unlink()

@@ -1,0 +1,89 @@
+"""Begin or go on: the same bytes and the same wishes are the same job, wherever the file lies."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from telecine.engine import Engine, Submission
+from telecine.engine.listing import JobFilter
+from telecine.engine.shown import JobView
+from telecine.errors import BadSpec, MediaRefused
+from telecine.facts import JobId, Status
+from telecine.flows.transcode.flow import NAME
+from telecine.flows.transcode.spec import TranscodeSpec, digest, parse
+from telecine.media.inputs import hash_file, is_remote
+
+KIND = "video"
+LOOK_BACK = 20
+Told = Callable[[float, float], None]
+How = Literal["submitted", "continued", "opened again", "made before"]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    job_id: int
+    video: str
+    how: How
+
+
+async def begin(
+    engine: Engine, spec: TranscodeSpec, *, owner: str = "", again: bool = False, told: Told | None = None
+) -> Begun:
+    """The job that makes this of that: one that goes on, one that is done already, or a new one."""
+    if spec.sha256 is None and not is_remote(spec.source):
+        spec = spec.model_copy(update={"sha256": await _hash(Path(spec.source), told)})
+    video = video_id(spec)
+    found = None if again else await _twin(engine, spec, video, owner)
+    if found is not None:
+        return Begun(found.id, video, await _go_on(engine, found))
+    wishes = spec.model_dump(exclude_defaults=True)
+    mark = None if again else f"{NAME}:{spec.sha256 or spec.source}:{digest(spec)}"
+    submission = Submission(flow=NAME, spec=wishes, owner=owner, subject=(KIND, video), dedupe_key=mark)
+    [answer] = await engine.submit_many([submission])
+    return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
+
+
+async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> JobView | None:
+    """The newest job that was asked for the same; not one whose source has gone while it was under way."""
+    page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
+    for line in page.items:
+        job = await engine.views.job(line.id)
+        asked = parse(job.spec)
+        if digest(asked) != digest(spec) or (asked.sha256 or asked.source) != (spec.sha256 or spec.source):
+            continue
+        if job.status != Status.COMPLETED and asked.source != spec.source:
+            if not Status(job.status).is_final:
+                await engine.cancel(JobId(job.id), reason="its source was moved; another job does this")
+            return None
+        return job
+    return None
+
+
+async def _go_on(engine: Engine, job: JobView) -> How:
+    if job.status == Status.COMPLETED:
+        return "made before"
+    if Status(job.status).is_final:
+        await engine.retry(JobId(job.id))
+        return "opened again"
+    return "continued"
+
+
+async def _hash(path: Path, told: Told | None) -> str:
+    """Read the file once, before it is anybody's job."""
+    try:
+        return (await hash_file(path, told or (lambda done, of: None))).sha256
+    except MediaRefused as error:
+        raise BadSpec(str(error)) from None
+
+
+def video_id(spec: TranscodeSpec) -> str:
+    """A name that people recognise and that no two films share: `big-buck-bunny-3f9a2c41`."""
+    stem = Path(spec.source.partition("?")[0]).stem
+    plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "video"
+    mark = spec.sha256 or hashlib.sha256(spec.source.encode()).hexdigest()
+    return f"{plain}-{mark[:8]}"

@@ -1,0 +1,157 @@
+"""How a transcode job stands, quality by quality: a view over recorded facts, never a state of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from telecine.engine.inventory import Count
+from telecine.engine.shown import JobView
+from telecine.engine.views import Views
+from telecine.errors import NotFound
+from telecine.facts import SECOND, Instant, Json, Millis, Status
+from telecine.flows.transcode.collecting import dropped_by
+from telecine.flows.transcode.plan import Plan
+from telecine.media.plain import from_plain
+
+QualityStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+VideoStatus = Literal["pending", "processing", "ready", "failed"]
+# Which of the steps that people know each stage belongs to.
+STEPS = {
+    "validate": "probe", "plan": "probe", "fetch": "probe", "audio": "transcode", "video": "transcode",
+    "poster": "thumbnail", "sprites": "thumbnail", "package": "master_playlist", "verify": "finalize",
+    "publish": "finalize",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """One rung or audio track. Times are those of its first and last recorded segment."""
+
+    quality: str
+    kind: Literal["video", "audio"]
+    status: QualityStatus
+    segments_total: int = 0
+    segments_completed: int = 0
+    progress_percent: float = 0.0
+    bytes: int = 0
+    started_at: Instant | None = None
+    completed_at: Instant | None = None
+    error_message: str | None = None
+    width: int | None = None
+    height: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """A job as its owner follows it. `speed` is seconds of film per second; both are None while nobody can tell."""
+
+    job_id: int
+    status: str
+    step: str | None
+    percent: float
+    qualities: tuple[Quality, ...]
+    length: Fraction | None = None
+    eta: Millis | None = None
+    speed: float | None = None
+    error: dict[str, Json] | None = None
+    warnings: int = 0
+
+
+async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
+    """The job as it stands; everything in it was recorded by somebody."""
+    job = await views.job(job_id)
+    try:
+        plan = from_plain(Plan, await views.result(job_id, "fetch"))
+    except NotFound:
+        return _without_plan(job)
+    counts = {one.folder: one for one in await views.tally(job_id) if one.stage in ("audio", "video")}
+    dropped = dropped_by(one.value for one in job.results if one.stage == "video")
+    eta, speed = _pace(job, plan, now)
+    return Progress(
+        job_id=job.id,
+        status=job.status,
+        step=_step(job),
+        percent=round(100 * job.progress, 1),
+        qualities=tuple(qualities(plan, counts, dropped, job)),
+        length=plan.length,
+        eta=eta,
+        speed=speed,
+        error=job.error,
+        warnings=job.warning_count,
+    )
+
+
+def _without_plan(job: JobView) -> Progress:
+    percent = round(100 * job.progress, 1)
+    return Progress(job_id=job.id, status=job.status, step=_step(job), percent=percent, qualities=(), error=job.error)
+
+
+def qualities(plan: Plan, counts: Mapping[str, Count], dropped: Mapping[str, str], job: JobView) -> Iterable[Quality]:
+    """Rungs from small to large, then tracks, then what the source is too small for."""
+    for rung in plan.rungs:
+        yield _quality(plan, (rung.name, (rung.width, rung.height)), counts.get(rung.name), dropped, job)
+    for one in plan.sounds:
+        yield _quality(plan, (one.track.name, None), counts.get(one.track.name), dropped, job)
+    for skipped in plan.skipped:
+        yield Quality(quality=skipped.name, kind="video", status="skipped", error_message=skipped.reason)
+
+
+def _quality(
+    plan: Plan,
+    about: tuple[str, tuple[int, int] | None],
+    count: Count | None,
+    dropped: Mapping[str, str],
+    job: JobView,
+) -> Quality:
+    name, size = about
+    total = plan.segments
+    done = total if name in plan.carried else (count.files if count is not None else 0)
+    status, error = _standing(name, done, total, dropped, job)
+    return Quality(
+        quality=name,
+        kind="audio" if size is None else "video",
+        status=status,
+        segments_total=total,
+        segments_completed=min(done, total),
+        progress_percent=round(100 * min(done, total) / total, 1) if total else 0.0,
+        bytes=count.bytes if count is not None else 0,
+        started_at=count.first_at if count is not None else None,
+        completed_at=count.last_at if count is not None and status == "completed" else None,
+        error_message=error,
+        width=size[0] if size else None,
+        height=size[1] if size else None,
+    )
+
+
+def _standing(
+    name: str, done: int, total: int, dropped: Mapping[str, str], job: JobView
+) -> tuple[QualityStatus, str | None]:
+    if name in dropped:
+        return "failed", dropped[name]
+    if done >= total:
+        return "completed", None
+    if job.status in (Status.FAILED, Status.CANCELLED):
+        return "failed", (job.error or {}).get("message") or str(job.status)
+    return ("in_progress" if done else "pending"), None
+
+
+def _step(job: JobView) -> str | None:
+    """The first step that has something to do."""
+    if Status(job.status).is_final:
+        return None
+    busy = next((s.name for s in job.stages if s.state not in ("done", "skipped", "cancelled", "error")), None)
+    return STEPS.get(busy or "")
+
+
+def _pace(job: JobView, plan: Plan, now: Instant) -> tuple[Millis | None, float | None]:
+    """How long still, and how fast, from what the encoding has taken since it began."""
+    if job.started_at is None:
+        return None, None
+    passed = (job.ended_at or now) - job.started_at
+    speed = float(plan.length * SECOND / passed) * job.progress if passed > 0 else None
+    if Status(job.status).is_final or job.progress <= 0:
+        return None, speed
+    return round(passed * (1 - job.progress) / job.progress), speed
