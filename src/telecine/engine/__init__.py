@@ -109,7 +109,8 @@ class Engine:
 
     async def submit_many(self, wanted: Sequence[Submission]) -> list[Submitted]:
         """Submit jobs in one transaction: all or none."""
-        known = [(one, *await self.flow_row(one.flow)) for one in wanted]
+        flows = {name: await self.flow_row(name) for name in dict.fromkeys(one.flow for one in wanted)}
+        known = [(one, *flows[one.flow]) for one in wanted]
         answers = await self.store.run(lambda: submit(known))
         self.bell.ring({lane for answer in answers[:1] for lane in answer.lanes})
         return answers

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from telecine.engine.opening import boost
 from telecine.errors import BadSpec, KeyReused, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json, State
 from telecine.graph import Graph, StageRow, advance
-from telecine.store import Ask, Reserve, Steps, Write
+from telecine.store import Ask, Columns, Reserve, Steps, Write
 from telecine.store.text import dumps, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
+_encode = json.JSONEncoder(allow_nan=False).encode
 LATEST: Instant = 1 << 53
+MOST_KINDS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +38,7 @@ class Submission:
     dedupe_key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """`created` is false when an earlier job answered: same key, or a twin that has not finished."""
 
     job_id: JobId
@@ -66,35 +67,36 @@ def checked_time(run_at: Instant | None) -> Instant | None:
     return run_at
 
 
-def submit(wanted: Sequence[tuple[Submission, int, Graph]]) -> Steps[list[Submitted]]:
+Wanted = Sequence[tuple[Submission, int, Graph]]
+
+
+def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     """Create the jobs; each comes with the id of its flow row and that row's graph."""
     for one, _, graph in wanted:
         _check(one, graph)
-    answers: dict[int, Submitted] = {}
+    known: dict[int, int] = {}  # by place, the job that is the answer already
     if any(one.dedupe_key for one, _, _ in wanted):
-        yield from _find_twins(wanted, answers)
+        yield from _find_twins(wanted, known)
     after = sorted({a for one, _, _ in wanted for a in one.after})
     outcomes = (yield from _known(after)) if after else {}
-    fresh = [place for place in range(len(wanted)) if place not in answers]
+    fresh = [place for place in range(len(wanted)) if place not in known] if known else range(len(wanted))
     ids: list[int] = (yield Reserve("job", len(fresh))) if fresh else []
     numbered = dict(zip(fresh, ids, strict=True))
     if any(one.key for one, _, _ in wanted):
-        yield from _take_keys(wanted, numbered, answers)
+        yield from _take_keys(wanted, numbered, known)
     batch = Batch()
     for place, job_id in numbered.items():
-        if place not in answers:
-            one, flow_id, graph = wanted[place]
-            waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"]
-            batch.add(job_id, one, flow_id, graph, waiting)
-            answers[place] = Submitted(JobId(job_id), True, frozenset())
-    if batch.jobs:
-        task_ids = yield Reserve("task", len(batch.tasks))
-        for task, task_id in zip(batch.tasks, task_ids, strict=True):
-            task["id"] = task_id
-        plain = not any(one.key or one.dedupe_key or one.after for one, _, _ in wanted)
-        yield Write("submit", batch.groups(), whole=plain)
+        if place not in known:
+            batch.add(job_id, *wanted[place], outcomes)
+    plain = not any(one.key or one.dedupe_key or one.after for one, _, _ in wanted)
+    yield from batch.write(alone=plain)
     lanes = frozenset(batch.lanes)
-    return [Submitted(answers[place].job_id, answers[place].created, lanes) for place in range(len(wanted))]
+    return [
+        Submitted(JobId(known[place]), False, lanes)
+        if place in known
+        else Submitted(JobId(numbered[place]), True, lanes)
+        for place in range(len(wanted))
+    ]
 
 
 def _check(one: Submission, graph: Graph) -> None:
@@ -103,6 +105,11 @@ def _check(one: Submission, graph: Graph) -> None:
     for name in one.skip:
         if name not in graph.numbers:
             raise BadSpec(f"flow {graph.flow!r} has no stage {name!r} to skip; it has {', '.join(graph.numbers)}")
+    if one.key or one.dedupe_key or one.owner or one.subject:
+        _check_names(one)
+
+
+def _check_names(one: Submission) -> None:
     names = {"key": one.key, "dedupe_key": one.dedupe_key, "owner": one.owner, "subject": "".join(one.subject or ())}
     for label, value in names.items():
         if value and len(value) > 255:
@@ -116,7 +123,7 @@ def spec_text(spec: Json) -> str:
     if spec is None:
         return "{}"
     try:
-        text = json.dumps(spec, allow_nan=False)
+        text = _encode(spec)
     except (TypeError, ValueError) as error:
         raise BadSpec(f"the spec is not JSON: {error}") from None
     if len(text) > MOST_SPEC_CHARS:
@@ -126,7 +133,7 @@ def spec_text(spec: Json) -> str:
     return text
 
 
-def _find_twins(wanted: Sequence[tuple[Submission, int, Graph]], answers: dict[int, Submitted]) -> Steps[None]:
+def _find_twins(wanted: Wanted, known: dict[int, int]) -> Steps[None]:
     """An unfinished job with the same dedupe key is the answer; twins within one call share the first."""
     by_owner: dict[str, dict[str, int]] = {}
     for one, _, _ in wanted:
@@ -138,7 +145,7 @@ def _find_twins(wanted: Sequence[tuple[Submission, int, Graph]], answers: dict[i
     seen: set[tuple[str, str]] = set()
     for place, (one, _, _) in enumerate(wanted):
         if one.dedupe_key and by_owner[one.owner][one.dedupe_key]:
-            answers[place] = Submitted(JobId(by_owner[one.owner][one.dedupe_key]), False)
+            known[place] = by_owner[one.owner][one.dedupe_key]
         elif one.dedupe_key and (one.owner, one.dedupe_key) in seen:
             raise BadSpec(f"dedupe_key {one.dedupe_key!r} occurs twice in one call")
         elif one.dedupe_key:
@@ -153,15 +160,13 @@ def _known(ids: list[int]) -> Steps[dict[int, str | None]]:
     return found
 
 
-def _take_keys(
-    wanted: Sequence[tuple[Submission, int, Graph]], numbered: dict[int, int], answers: dict[int, Submitted]
-) -> Steps[None]:
+def _take_keys(wanted: Wanted, numbered: Mapping[int, int], known: dict[int, int]) -> Steps[None]:
     """Whoever inserts the idempotency key creates the job; all others get that job. A twin is an answer too, and
     the key remembers it."""
     for place, (one, _, _) in enumerate(wanted):
         if one.key is None:
             continue
-        job_id = answers[place].job_id if place in answers else numbered[place]
+        job_id = known[place] if place in known else numbered[place]
         digest = digest_of(one)
         who = {"owner": one.owner, "key": one.key}
         if (yield Ask("key_put", {**who, "digest": digest, "job_id": job_id})):
@@ -171,7 +176,7 @@ def _take_keys(
             raise KeyReused(
                 f"idempotency key {one.key!r} was used for job {row['job_id']} with another body; use a new key"
             )
-        answers[place] = Submitted(JobId(row["job_id"]), False)
+        known[place] = row["job_id"]
 
 
 def digest_of(one: Submission) -> str:
@@ -188,78 +193,102 @@ def digest_of(one: Submission) -> str:
     return hashlib.sha256(json.dumps(json.loads(dumps(body)), sort_keys=True).encode()).hexdigest()
 
 
+class Alike(NamedTuple):
+    """What new jobs have in common that are written together."""
+
+    flow_id: int
+    skip: tuple[str, ...]
+    waiting: bool
+    priority: int
+
+
 class Batch:
-    """Rows for the `submit` statement."""
+    """New jobs on their way to the database: jobs that are alike in one statement, each by its own columns."""
 
     def __init__(self) -> None:
-        self.jobs: list[dict[str, Any]] = []
-        self.after: list[dict[str, Any]] = []
-        self.stages: list[dict[str, Any]] = []
-        self.tasks: list[dict[str, Any]] = []
         self.lanes: set[str] = set()
+        self._graphs: dict[int, Graph] = {}
+        self._jobs: dict[Alike, list[tuple[Any, ...]]] = {}
+        self._after: list[dict[str, Any]] = []
 
-    def groups(self) -> dict[str, list[dict[str, Any]]]:
-        events = [{"job_id": job["id"]} for job in self.jobs]
-        return {"jobs": self.jobs, "after": self.after, "stages": self.stages, "tasks": self.tasks, "events": events}
-
-    def add(self, job_id: int, one: Submission, flow_id: int, graph: Graph, waiting: list[int]) -> None:
-        skip = frozenset(graph.numbers[name] for name in one.skip) if one.skip else frozenset()
-        rows, phase = first_stages(graph, skip, bool(waiting))
-        priority = priority_of(one.priority)
+    def add(  # outcomes: of the jobs that it comes after
+        self, job_id: int, one: Submission, flow_id: int, graph: Graph, outcomes: Mapping[int, str | None]
+    ) -> None:
+        waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
+        alike = Alike(flow_id, one.skip, bool(waiting), priority_of(one.priority))
+        if alike not in self._jobs:
+            self._graphs[flow_id] = graph
+            self._jobs[alike] = []
         kind, subject_id = one.subject or (None, None)
-        spec = spec_text(one.spec)
-        self.jobs.append(
-            {
-                "id": job_id,
-                "flow_id": flow_id,
-                "flow": graph.flow,
-                "owner": one.owner,
-                "subject_kind": kind,
-                "subject_id": subject_id,
-                "phase": phase,
-                "priority": priority,
-                "spec": spec,
-                "dedupe_key": one.dedupe_key,
-                "run_at": one.run_at,
-                "waits": len(waiting),
-            }
+        self._jobs[alike].append(
+            (job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
         )
-        self.after.extend({"job_id": job_id, "after_id": other} for other in waiting)
-        for row in rows:
-            self._stage(job_id, one.run_at, graph, row, priority)
+        self._after.extend({"job_id": job_id, "after_id": other} for other in waiting)
 
-    def _stage(self, job_id: int, run_at: Instant | None, graph: Graph, row: StageRow, priority: int) -> None:
-        number, stage = row.number, graph.stages[row.number]
-        state = row.state.value
-        self.stages.append(
-            {
-                "job_id": job_id,
-                "number": number,
-                "name": stage.name,
-                "state": state,
-                "waits": row.waits,
-                "total": row.total,
-            }
-        )
-        if not row.total:
-            return
-        lane = graph.lanes[number]
-        if row.state is State.READY:
-            self.lanes.add(lane)
-        self.tasks.append(
-            {
-                "id": 0,
-                "job_id": job_id,
-                "stage": number,
-                "lane": lane,
-                "state": state,
-                "run_at": run_at,
-                "boost": boost(priority, stage.priority_offset),
-                "max_attempts": stage.policy.max_attempts,
-                "stall_ms": stage.policy.stall,
-                "limit_ms": stage.policy.limit,
-            }
-        )
+    def write(self, *, alone: bool) -> Steps[None]:
+        """`alone`: nothing else happens in this transaction."""
+        for alike, jobs in self._jobs.items():
+            begun = begin(self._graphs[alike.flow_id], alike)
+            self.lanes |= begun.lanes
+            lists = dict(zip(_JOB, zip(*jobs, strict=True), strict=True))
+            yield Write(
+                "submit",
+                {"jobs": Columns(lists), "stages": begun.stages},
+                {**begun.common, "ids": lists["id"]},
+                whole=alone and len(self._jobs) == 1,
+            )
+        if self._after:
+            yield Write("after_add", {"after": self._after})
+
+
+_JOB = ("id", "owner", "subject_kind", "subject_id", "spec", "dedupe_key", "run_at", "waits")
+
+
+class Begun(NamedTuple):
+    """What is written of every job of a kind, and the lanes that get work by it."""
+
+    common: dict[str, Any]
+    stages: Columns
+    lanes: frozenset[str]
+
+
+_kinds: dict[tuple[int, Alike], tuple[Graph, Begun]] = {}
+
+
+def begin(graph: Graph, alike: Alike) -> Begun:
+    """Remembered by the graph itself: to compare graphs by value would cost more than it saves."""
+    known = _kinds.get((id(graph), alike))
+    if known is not None and known[0] is graph:
+        return known[1]
+    skip = frozenset(graph.numbers[name] for name in alike.skip)
+    rows, phase = first_stages(graph, skip, alike.waiting)
+    stages = [_stage(graph, row, alike.priority) for row in rows]
+    begun = Begun(
+        {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority},
+        Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
+        frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),
+    )
+    if len(_kinds) >= MOST_KINDS:
+        _kinds.clear()
+    _kinds[id(graph), alike] = (graph, begun)
+    return begun
+
+
+def _stage(graph: Graph, row: StageRow, priority: int) -> dict[str, Any]:
+    """A stage of every new job, and its task if it has one from the start."""
+    stage = graph.stages[row.number]
+    return {
+        "number": row.number,
+        "name": stage.name,
+        "state": row.state.value,
+        "waits": row.waits,
+        "total": row.total,
+        "lane": graph.lanes[row.number],
+        "boost": boost(priority, stage.priority_offset),
+        "max_attempts": stage.policy.max_attempts,
+        "stall_ms": stage.policy.stall,
+        "limit_ms": stage.policy.limit,
+    }
 
 
 @lru_cache(maxsize=1024)

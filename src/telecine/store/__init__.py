@@ -42,6 +42,13 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Columns:
+    """Rows by column, for whoever has thousands of them: each list has one value per row."""
+
+    lists: Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """Many rows into one or more tables at once, by group.
 
@@ -51,7 +58,7 @@ class Write:
     """
 
     name: str
-    groups: Mapping[str, Sequence[Mapping[str, Any]]]
+    groups: Mapping[str, Sequence[Mapping[str, Any]] | Columns]
     common: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
 

@@ -8,14 +8,14 @@ whether its transaction was committed, and may repeat it, since every word is re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
 
 from telecine.errors import Rejected, StoreError, TelecineError, Unreachable
 from telecine.retry import Dice
-from telecine.store import Ask, Reserve, Rows, Step, Steps, T, Write
+from telecine.store import Ask, Columns, Reserve, Rows, Step, Steps, T, Write
 from telecine.store.connections import SETTINGS, WRITING, Connection, Connections
 from telecine.store.statements import NOW, Statement, load
 
@@ -122,14 +122,11 @@ class Postgres:
                 return await connection.fetch(statement.text, *self._values(statement, columns(step)))
 
     def _values(self, statement: Statement, params: Any) -> list[Any]:
-        return [
-            self.now
-            if name == "now"
-            else as_text(params.get(name, ()))
-            if name in statement.lists
-            else params.get(name, ())
-            for name in statement.params
-        ]
+        """A list that is missing is null, which `unnest` takes for an empty one."""
+        given = {**params, "now": self.now}
+        for name in statement.lists & given.keys():
+            given[name] = as_text(given[name])
+        return [given.get(name) for name in statement.params]
 
     async def _reserve(self, connection: Connection, step: Reserve) -> list[int]:
         """Ids from the sequence; who asks often gets some in advance, who asks once gets no gap."""
@@ -181,12 +178,16 @@ def columns(step: Write) -> dict[str, Any]:
     """Rows by group -> one array per column, named `group_column`; `unnest` fills a missing one with nulls."""
     found: dict[str, Any] = dict(step.common)
     for group, rows in step.groups.items():
-        if rows:
-            for column in rows[0]:
-                values = [row[column] for row in rows]
-                if values.count(None) < len(values):
-                    found[f"{group}_{column}"] = values
+        for column, values in by_column(rows).items():
+            if values.count(None) < len(values):
+                found[f"{group}_{column}"] = values
     return found
+
+
+def by_column(rows: Sequence[Mapping[str, Any]] | Columns) -> Mapping[str, Sequence[Any]]:
+    if isinstance(rows, Columns):
+        return rows.lists
+    return {column: [row[column] for row in rows] for column in rows[0]} if rows else {}
 
 
 def as_text(items: Iterable[int | str | None]) -> str:

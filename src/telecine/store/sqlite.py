@@ -13,13 +13,13 @@ import json
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from telecine.errors import Rejected, StoreError
-from telecine.store import Ask, Reserve, Step, Steps, T, Write
+from telecine.store import Ask, Columns, Reserve, Step, Steps, T, Write
 from telecine.store.statements import NOW, load
 
 BUSY_SECONDS = 10.0
@@ -67,16 +67,15 @@ class Driver:
     def _do(self, step: Step, now: int) -> Any:
         match step:
             case Ask():
-                params = {k: json.dumps(v) if isinstance(v, (list, tuple)) else v for k, v in step.params.items()}
-                params["now"] = now
+                params = plain(step.params, now)
                 found: list[sqlite3.Row] = []
                 for part in self._statements[step.name].parts:
                     found = self._connection.execute(part, params).fetchall()
                 return found
             case Write():
+                common = plain(step.common, now)
                 for group, many in step.groups.items():
-                    if many:
-                        rows = [{**row, **step.common, "now": now} for row in many]
+                    if rows := [{**row, **common} for row in rows_of(many)]:
                         for part in self._statements[f"{step.name}_{group}"].parts:
                             self._connection.executemany(part, rows)
                 return []
@@ -85,6 +84,17 @@ class Driver:
                 sequence = "select coalesce(max(seq), 0) from sqlite_sequence where name = ?"
                 first = 1 + self._connection.execute(sequence, (step.table,)).fetchone()[0]
                 return list(range(first, first + step.count))
+
+
+def plain(params: Mapping[str, Any], now: int) -> dict[str, Any]:
+    """Lists travel as JSON."""
+    return {"now": now, **{k: json.dumps(v) if isinstance(v, (list, tuple)) else v for k, v in params.items()}}
+
+
+def rows_of(group: Sequence[Mapping[str, Any]] | Columns) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(group, Columns):
+        return group
+    return [dict(zip(group.lists, row, strict=True)) for row in zip(*group.lists.values(), strict=True)]
 
 
 def statements_in(script: str) -> list[str]:

@@ -1,37 +1,42 @@
 -- name: submit
--- Jobs with their stages, first tasks and events, thousands at once.
-with j as (
+-- New jobs that are alike, with their stages, first tasks and events, thousands at once: what is their own comes by
+-- column, what they share comes once. Each job has each of the stages, in their order.
+with clock as materialized (
+    select {now} as now
+), alike as materialized (
+    select * from unnest(:stages_number::smallint[], :stages_name::word[], :stages_state::word[], :stages_waits::smallint[],
+        :stages_total::integer[], :stages_lane::word[], :stages_boost::bigint[], :stages_max_attempts::integer[],
+        :stages_stall_ms::bigint[], :stages_limit_ms::bigint[])
+        as x (number, name, state, waits, total, lane, boost, max_attempts, stall_ms, limit_ms)
+), j as (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
-    select x.id, x.flow_id, x.flow, x.owner, x.subject_kind, x.subject_id, 'pending', x.phase, x.priority, x.spec::jsonb,
-        x.dedupe_key, x.run_at, x.waits, {now}
-    from unnest(:jobs_id::bigint[], :jobs_flow_id::bigint[], :jobs_flow::word[], :jobs_owner::text[],
-        :jobs_subject_kind::text[], :jobs_subject_id::text[], :jobs_phase::word[], :jobs_priority::smallint[],
+    select x.id, :flow_id, :flow, x.owner, x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
+        x.dedupe_key, x.run_at, x.waits, (select now from clock)
+    from unnest(:jobs_id::bigint[], :jobs_owner::text[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
         :jobs_spec::text[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
-        as x (id, flow_id, flow, owner, subject_kind, subject_id, phase, priority, spec, dedupe_key, run_at, waits)
-), f as (
-    insert into job_after (job_id, after_id)
-    select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])
+        as x (id, owner, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
 ), s as (
     insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
-    select x.job_id, x.number, x.name, x.state, x.waits, x.total, x.total, case when x.state = 'skipped' then {now} end
-    from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_name::word[], :stages_state::word[],
-        :stages_waits::smallint[], :stages_total::integer[])
-        as x (job_id, number, name, state, waits, total)
+    select x.id, a.number, a.name, a.state, a.waits, a.total, a.total, case when a.state = 'skipped' then (select now from clock) end
+    from unnest(:ids::bigint[]) as x (id) cross join alike a
 ), t as (
     -- A task that is ready at once is due now, or at the job's run_at: then it is parked until then.
     insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
-    select x.id, x.job_id, x.stage, 0, x.lane, x.state, x.state = 'ready' and coalesce(x.run_at > {now}, false),
-        case when x.state = 'ready' then greatest(coalesce(x.run_at, 0), {now}) end,
-        case when x.state = 'ready' then greatest(coalesce(x.run_at, 0), {now}) - x.boost end,
-        x.max_attempts, x.stall_ms, x.limit_ms
-    from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_lane::word[],
-        :tasks_state::word[], :tasks_run_at::bigint[], :tasks_boost::bigint[], :tasks_max_attempts::integer[],
-        :tasks_stall_ms::bigint[], :tasks_limit_ms::bigint[])
-        as x (id, job_id, stage, lane, state, run_at, boost, max_attempts, stall_ms, limit_ms)
+    select nextval('task_id'), a.job_id, a.number, 0, a.lane, a.state, a.state = 'ready' and a.due > (select now from clock),
+        case when a.state = 'ready' then a.due end, case when a.state = 'ready' then a.due - a.boost end,
+        a.max_attempts, a.stall_ms, a.limit_ms
+    from unnest(:ids::bigint[], :jobs_run_at::bigint[]) as x (id, run_at)
+    -- Lateral, with an offset: job by job, so that ids are given in the order of the stages.
+    cross join lateral (
+        select x.id as job_id, greatest(x.run_at, (select now from clock)) as due, alike.* from alike
+        where alike.total > 0 offset 0
+    ) a
 )
-insert into event (at, kind, job_id)
-select {now}, 'job.created', x.id from unnest(:events_job_id::bigint[]) with ordinality as x (id, n) order by x.n
+insert into event (at, kind, job_id) select (select now from clock), 'job.created', x.id from unnest(:ids::bigint[]) as x (id)
+
+-- name: after_add
+insert into job_after (job_id, after_id) select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])
 
 -- name: job_hold
 -- Locks jobs in id order and returns them as they are now.

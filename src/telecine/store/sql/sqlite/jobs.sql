@@ -2,24 +2,22 @@
 insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
     waits, created_at)
 values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
-    :waits, {now})
+    :waits, {now});
+insert into event (at, kind, job_id) values ({now}, 'job.created', :id)
 
--- name: submit_after
+-- name: after_add_after
 insert into job_after (job_id, after_id) values (:job_id, :after_id)
 
 -- name: submit_stages
+-- Each job has each of the stages; the jobs are there already.
 insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
-values (:job_id, :number, :name, :state, :waits, :total, :total, case when :state = 'skipped' then {now} end)
-
--- name: submit_tasks
-insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
-values (:id, :job_id, :stage, 0, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, 0),
-    case when :state = 'ready' then max(coalesce(:run_at, 0), {now}) end,
-    case when :state = 'ready' then max(coalesce(:run_at, 0), {now}) - :boost end,
-    :max_attempts, :stall_ms, :limit_ms)
-
--- name: submit_events
-insert into event (at, kind, job_id) values ({now}, 'job.created', :job_id)
+select value, :number, :name, :state, :waits, :total, :total, case when :state = 'skipped' then {now} end from json_each(:ids);
+insert into task (job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
+select j.id, :number, 0, :lane, :state, :state = 'ready' and coalesce(j.run_at > {now}, 0),
+    case when :state = 'ready' then max(coalesce(j.run_at, 0), {now}) end,
+    case when :state = 'ready' then max(coalesce(j.run_at, 0), {now}) - :boost end,
+    :max_attempts, :stall_ms, :limit_ms
+from json_each(:ids) as i cross join job j on j.id = i.value where :total > 0
 
 -- name: job_hold
 select id, flow_id, flow, owner, subject_kind, subject_id, status, phase, outcome, priority, dedupe_key, run_at, waits,

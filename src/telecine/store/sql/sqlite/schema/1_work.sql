@@ -20,12 +20,11 @@ create table job (
     owner text not null,
     subject_kind text,
     subject_id text,
-    status text not null check (status in ('pending', 'validating', 'planning', 'downloading_inputs',
-        'processing', 'uploading_outputs', 'completed', 'failed', 'cancelled')),
+    status text not null,
     -- The lowest phase among unfinished stages: what `status` shows from the first claim on.
     phase text not null,
     -- Null until the job has ended. Indexed in place of `status`, so that the claim's update stays in its page.
-    outcome text check (outcome in ('completed', 'failed', 'cancelled')),
+    outcome text,
     priority integer not null check (priority between 0 and 10),
     spec text not null,
     dedupe_key text,
@@ -43,9 +42,12 @@ create table job (
     created_at integer not null,
     started_at integer,
     ended_at integer,
-    check ((outcome is not null) = (ended_at is not null)),
-    check ((outcome is null) or (outcome = status)),
-    check ((outcome is not null) = (status in ('completed', 'failed', 'cancelled')))
+    -- An outcome exactly when it has ended, and then the status says the same. One check, since each is read anew by
+    -- every statement that writes here.
+    check (case when outcome is null
+        then ended_at is null and status in ('pending', 'validating', 'planning', 'downloading_inputs', 'processing',
+            'uploading_outputs')
+        else ended_at is not null and status = outcome and outcome in ('completed', 'failed', 'cancelled') end)
 );
 -- Serve the lists: newest first, by owner, by flow, by subject; open jobs; ended ones by outcome and age.
 create index job_owner on job (owner, id) where owner <> '';
