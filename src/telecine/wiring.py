@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telecine import worker as working
+from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
@@ -22,7 +23,7 @@ from telecine.errors import BadSpec, SchemaMissing, Unreachable
 from telecine.facts import DAY, SECOND
 from telecine.flow import Flow
 from telecine.locks.sql import SqlLocks
-from telecine.settings import Settings
+from telecine.settings import Settings, cores
 from telecine.store import Store, ask
 from telecine.store.migrate import check, newest
 from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
@@ -69,6 +70,38 @@ async def open_engine(
         await store.close()
 
 
+def built_in_flows(settings: Settings) -> list[Flow]:
+    """The flows that Telecine brings along, with what their handlers need of the settings."""
+    # Imported here: a command that starts no worker need not wait for them.
+    from telecine.flows.transcode import Options, transcode_flow  # noqa: PLC0415
+    from telecine.media.inputs import Gate  # noqa: PLC0415
+    from telecine.media.limits import Bounds  # noqa: PLC0415
+
+    bounds = Bounds(
+        source_bytes=settings.max_source_bytes,
+        seconds=settings.max_source_seconds,
+        pixels=settings.max_pixels,
+        streams=settings.max_streams,
+    )
+    options = Options(
+        ladder=settings.ladder,
+        ladders=settings.ladders,
+        segment_seconds=settings.segment_seconds,
+        gop_seconds=settings.gop_seconds,
+        damaged=settings.damaged,
+        threads=max(1, cores() // settings.slots),
+        bounds=bounds,
+        gate=Gate(most_bytes=settings.max_source_bytes, private=settings.allow_private_sources),
+        shared=open_artifacts(settings).folder is None,
+    )
+    return [transcode_flow(options)]
+
+
+def open_artifacts(settings: Settings) -> Artifacts:
+    """Where files that tasks keep are stored."""
+    return Artifacts(settings.artifacts_url)
+
+
 def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
     """A worker on this engine; its beats have a connection of their own, which nothing else can keep waiting."""
     settings = parts.settings
@@ -100,10 +133,11 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
     async with open_engine(settings, world=world) as parts:
         _make_scratch(settings.scratch)
-        flows = [flow for source in sources for flow in working.load_flows(source)]
+        own = built_in_flows(settings)
+        flows = own + [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
             await parts.engine.register(flow)
-        worker = make_worker(parts, sources)
+        worker = make_worker(parts, [*own, *sources])
         worker.obey_signals()
         served = ", ".join(flow.name for flow in flows)
         place = settings.shown("database_url")

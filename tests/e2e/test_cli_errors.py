@@ -40,7 +40,6 @@ BAD_INPUT = [
     (["frobnicate"], "No such command 'frobnicate'"),
     (["jobs", "--colour"], "No such option: --colour"),
     (["jobs", "--database", "mysql://host/db"], "'mysql://host/db' is not understood"),
-    (["worker"], "a worker needs flows"),
     (["worker", "--flows", "some_flows", "--labels", "a/b"], "label 'a/b' may not"),
 ]
 

@@ -10,7 +10,7 @@ from telecine.cli.common import AsJson, Database, perform, settings_for
 
 Flows = Annotated[
     list[str] | None,
-    typer.Option(metavar="MODULE", help="Module or file whose flows it serves; repeatable.", show_default=False),
+    typer.Option(metavar="MODULE", help="Module or file whose flows it serves too; repeatable.", show_default=False),
 ]
 Slots = Annotated[int | None, typer.Option(min=1, help="Tasks at once, if not one per core.", show_default=False)]
 Name = Annotated[str | None, typer.Option(help="Its name, if not the machine's.", show_default=False)]
@@ -30,7 +30,6 @@ def worker(
 ) -> None:
     """Run a worker until SIGTERM or Ctrl-C: it then finishes what it has; the second signal ends it at once."""
     from telecine.cli.logging import log_to_stderr
-    from telecine.errors import BadSpec
     from telecine.wiring import run_worker
     from telecine.worker.source import source_of
 
@@ -42,7 +41,5 @@ def worker(
         "log_format": "json" if as_json else None,
     }
     settings = settings_for(database, given).settings
-    if not settings.flows:
-        raise BadSpec("a worker needs flows: name their module with --flows MODULE or TELECINE_FLOWS")
     log_to_stderr(settings.log_level, settings.log_format)
     perform(run_worker(settings, [source_of(flow) for flow in settings.flows]), swift=True)
