@@ -6,20 +6,18 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from telecine.engine.opening import boost
+from telecine.engine.beginning import Alike, Batch, NewJob
 from telecine.errors import BadSpec, KeyReused, NotFound
-from telecine.facts import PRIORITIES, Instant, JobId, Json, State
-from telecine.graph import Graph, StageRow, advance
-from telecine.store import Ask, Columns, Reserve, Steps, Write
+from telecine.facts import PRIORITIES, Instant, JobId, Json
+from telecine.graph import Graph
+from telecine.store import Ask, Reserve, Steps
 from telecine.store.text import dumps, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
 _encode = json.JSONEncoder(allow_nan=False).encode
 LATEST: Instant = 1 << 53
-MOST_KINDS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,7 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     batch = Batch()
     for place, job_id in numbered.items():
         if place not in known:
-            batch.add(job_id, *wanted[place], outcomes)
+            _add(batch, job_id, wanted[place], outcomes)
     plain = not any(one.key or one.dedupe_key or one.after for one, _, _ in wanted)
     yield from batch.write(alone=plain)
     lanes = frozenset(batch.lanes)
@@ -97,6 +95,14 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
         else Submitted(JobId(numbered[place]), True, lanes)
         for place in range(len(wanted))
     ]
+
+
+def _add(batch: Batch, job_id: int, wanted: tuple[Submission, int, Graph], outcomes: Mapping[int, str | None]) -> None:
+    one, flow_id, graph = wanted
+    waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
+    kind, subject_id = one.subject or (None, None)
+    job = NewJob(job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
+    batch.add(graph, Alike(flow_id, one.skip, bool(waiting), priority_of(one.priority)), job, waiting)
 
 
 def _check(one: Submission, graph: Graph) -> None:
@@ -191,118 +197,3 @@ def digest_of(one: Submission) -> str:
         one.dedupe_key,
     ]
     return hashlib.sha256(json.dumps(json.loads(dumps(body)), sort_keys=True).encode()).hexdigest()
-
-
-class Alike(NamedTuple):
-    """What new jobs have in common that are written together."""
-
-    flow_id: int
-    skip: tuple[str, ...]
-    waiting: bool
-    priority: int
-
-
-class Batch:
-    """New jobs on their way to the database: jobs that are alike in one statement, each by its own columns."""
-
-    def __init__(self) -> None:
-        self.lanes: set[str] = set()
-        self._graphs: dict[int, Graph] = {}
-        self._jobs: dict[Alike, list[tuple[Any, ...]]] = {}
-        self._after: list[dict[str, Any]] = []
-
-    def add(  # outcomes: of the jobs that it comes after
-        self, job_id: int, one: Submission, flow_id: int, graph: Graph, outcomes: Mapping[int, str | None]
-    ) -> None:
-        waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
-        alike = Alike(flow_id, one.skip, bool(waiting), priority_of(one.priority))
-        if alike not in self._jobs:
-            self._graphs[flow_id] = graph
-            self._jobs[alike] = []
-        kind, subject_id = one.subject or (None, None)
-        self._jobs[alike].append(
-            (job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
-        )
-        self._after.extend({"job_id": job_id, "after_id": other} for other in waiting)
-
-    def write(self, *, alone: bool) -> Steps[None]:
-        """`alone`: nothing else happens in this transaction."""
-        for alike, jobs in self._jobs.items():
-            begun = begin(self._graphs[alike.flow_id], alike)
-            self.lanes |= begun.lanes
-            lists = dict(zip(_JOB, zip(*jobs, strict=True), strict=True))
-            yield Write(
-                "submit",
-                {"jobs": Columns(lists), "stages": begun.stages},
-                {**begun.common, "ids": lists["id"]},
-                whole=alone and len(self._jobs) == 1,
-            )
-        if self._after:
-            yield Write("after_add", {"after": self._after})
-
-
-_JOB = ("id", "owner", "subject_kind", "subject_id", "spec", "dedupe_key", "run_at", "waits")
-
-
-class Begun(NamedTuple):
-    """What is written of every job of a kind, and the lanes that get work by it."""
-
-    common: dict[str, Any]
-    stages: Columns
-    lanes: frozenset[str]
-
-
-_kinds: dict[tuple[int, Alike], tuple[Graph, Begun]] = {}
-
-
-def begin(graph: Graph, alike: Alike) -> Begun:
-    """Remembered by the graph itself: to compare graphs by value would cost more than it saves."""
-    known = _kinds.get((id(graph), alike))
-    if known is not None and known[0] is graph:
-        return known[1]
-    skip = frozenset(graph.numbers[name] for name in alike.skip)
-    rows, phase = first_stages(graph, skip, alike.waiting)
-    stages = [_stage(graph, row, alike.priority) for row in rows]
-    begun = Begun(
-        {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority},
-        Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
-        frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),
-    )
-    if len(_kinds) >= MOST_KINDS:
-        _kinds.clear()
-    _kinds[id(graph), alike] = (graph, begun)
-    return begun
-
-
-def _stage(graph: Graph, row: StageRow, priority: int) -> dict[str, Any]:
-    """A stage of every new job, and its task if it has one from the start."""
-    stage = graph.stages[row.number]
-    return {
-        "number": row.number,
-        "name": stage.name,
-        "state": row.state.value,
-        "waits": row.waits,
-        "total": row.total,
-        "lane": graph.lanes[row.number],
-        "boost": boost(priority, stage.priority_offset),
-        "max_attempts": stage.policy.max_attempts,
-        "stall_ms": stage.policy.stall,
-        "limit_ms": stage.policy.limit,
-    }
-
-
-@lru_cache(maxsize=1024)
-def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> tuple[tuple[StageRow, ...], str]:
-    """The stage rows of a new job, and its first phase: what needs nothing is ready, unless the job waits."""
-    totals = [0 if stage.fan_out or number in skip else 1 for number, stage in enumerate(graph.stages)]
-    new = tuple(
-        StageRow(number, State.NEW, len(stage.needs), totals[number], totals[number])
-        for number, stage in enumerate(graph.stages)
-    )
-    begun = advance(graph, new, halted=False, cancelled=False, skip=skip)
-    if begun.status.is_final:
-        raise BadSpec(f"nothing would be left to do: every stage of flow {graph.flow!r} is skipped")
-    if not waiting:
-        return begun.stages, begun.phase.value
-    closed = (row._replace(state=State.NEW) if row.state is State.READY else row for row in begun.stages)
-    return tuple(closed), begun.phase.value

@@ -1,0 +1,134 @@
+"""What new jobs begin with: their stages and first tasks, the same for all that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from telecine.engine.opening import boost
+from telecine.errors import BadSpec
+from telecine.facts import Instant, State
+from telecine.graph import Graph, StageRow, advance
+from telecine.store import Columns, Steps, Write
+
+MOST_KINDS = 256
+
+
+class Alike(NamedTuple):
+    """What new jobs have in common that are written together."""
+
+    flow_id: int
+    skip: tuple[str, ...]
+    waiting: bool
+    priority: int
+
+
+class NewJob(NamedTuple):
+    """What is a new job's own."""
+
+    id: int
+    owner: str
+    subject_kind: str | None
+    subject_id: str | None
+    spec: str
+    dedupe_key: str | None
+    run_at: Instant | None
+    waits: int
+
+
+class Batch:
+    """New jobs on their way to the database: jobs that are alike in one statement, each by its own columns."""
+
+    def __init__(self) -> None:
+        self.lanes: set[str] = set()
+        self._graphs: dict[int, Graph] = {}
+        self._jobs: dict[Alike, list[NewJob]] = {}
+        self._after: list[dict[str, Any]] = []
+
+    def add(self, graph: Graph, alike: Alike, job: NewJob, waiting: Sequence[int]) -> None:
+        """`waiting`: the unfinished jobs that it comes after."""
+        if alike not in self._jobs:
+            self._graphs[alike.flow_id] = graph
+            self._jobs[alike] = []
+        self._jobs[alike].append(job)
+        self._after.extend({"job_id": job.id, "after_id": other} for other in waiting)
+
+    def write(self, *, alone: bool) -> Steps[None]:
+        """`alone`: nothing else happens in this transaction."""
+        for alike, jobs in self._jobs.items():
+            begun = begin(self._graphs[alike.flow_id], alike)
+            self.lanes |= begun.lanes
+            lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
+            yield Write(
+                "submit",
+                {"jobs": Columns(lists), "stages": begun.stages},
+                {**begun.common, "ids": lists["id"]},
+                whole=alone and len(self._jobs) == 1,
+            )
+        if self._after:
+            yield Write("after_add", {"after": self._after})
+
+
+class Begun(NamedTuple):
+    """What is written of every job of a kind, and the lanes that get work by it."""
+
+    common: dict[str, Any]
+    stages: Columns
+    lanes: frozenset[str]
+
+
+_kinds: dict[tuple[int, Alike], tuple[Graph, Begun]] = {}
+
+
+def begin(graph: Graph, alike: Alike) -> Begun:
+    """Remembered by the graph itself: to compare graphs by value would cost more than it saves."""
+    known = _kinds.get((id(graph), alike))
+    if known is not None and known[0] is graph:
+        return known[1]
+    skip = frozenset(graph.numbers[name] for name in alike.skip)
+    rows, phase = first_stages(graph, skip, alike.waiting)
+    stages = [_stage(graph, row, alike.priority) for row in rows]
+    begun = Begun(
+        {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority},
+        Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
+        frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),
+    )
+    if len(_kinds) >= MOST_KINDS:
+        _kinds.clear()
+    _kinds[id(graph), alike] = (graph, begun)
+    return begun
+
+
+def _stage(graph: Graph, row: StageRow, priority: int) -> dict[str, Any]:
+    """A stage of every new job, and its task if it has one from the start."""
+    stage = graph.stages[row.number]
+    return {
+        "number": row.number,
+        "name": stage.name,
+        "state": row.state.value,
+        "waits": row.waits,
+        "total": row.total,
+        "lane": graph.lanes[row.number],
+        "boost": boost(priority, stage.priority_offset),
+        "max_attempts": stage.policy.max_attempts,
+        "stall_ms": stage.policy.stall,
+        "limit_ms": stage.policy.limit,
+    }
+
+
+@lru_cache(maxsize=1024)
+def first_stages(graph: Graph, skip: frozenset[int], waiting: bool) -> tuple[tuple[StageRow, ...], str]:
+    """The stage rows of a new job, and its first phase: what needs nothing is ready, unless the job waits."""
+    totals = [0 if stage.fan_out or number in skip else 1 for number, stage in enumerate(graph.stages)]
+    new = tuple(
+        StageRow(number, State.NEW, len(stage.needs), totals[number], totals[number])
+        for number, stage in enumerate(graph.stages)
+    )
+    begun = advance(graph, new, halted=False, cancelled=False, skip=skip)
+    if begun.status.is_final:
+        raise BadSpec(f"nothing would be left to do: every stage of flow {graph.flow!r} is skipped")
+    if not waiting:
+        return begun.stages, begun.phase.value
+    closed = (row._replace(state=State.NEW) if row.state is State.READY else row for row in begun.stages)
+    return tuple(closed), begun.phase.value
