@@ -30,6 +30,10 @@ def warm_up(order: MakeInits) -> None:
     from telecine.media.child import video  # noqa: PLC0415
 
     video.warm_up_encoders(order.rungs, order.limits.threads)
+    if order.tracks:
+        from telecine.media.child import audio  # noqa: PLC0415
+
+        audio.audio_init(order.tracks[0])
 
 
 def video_init(rung: Rung, order: MakeInits) -> bytes:
