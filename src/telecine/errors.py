@@ -20,9 +20,12 @@ TelecineError
     Rejected             the database refuses this very request: to repeat it is useless
     SchemaTooNew         the database was migrated by a newer release
     SchemaMissing        the database was never migrated
+  ArtifactError          bytes could not be stored, read or deleted
+    ArtifactDamaged      bytes are not those that were recorded
   MediaError             work on media went wrong
     ChildFailed          the media child said so, or ended without a last word
     MediaRefused         this source is not taken: no repetition helps, another source or setting does
+    SourceUnreachable    the place of a source does not answer, or breaks off: later it may
   HandlerStopped         raised inside a handler whose lease is gone or whose job was cancelled
 """
 
@@ -122,8 +125,17 @@ class SchemaMissing(StoreError):
     code = "schema_missing"
 
 
+class ArtifactError(TelecineError):
+    code = "artifact_error"
+
+
+class ArtifactDamaged(ArtifactError):
+    code = "artifact_damaged"
+
+
 class MediaError(TelecineError):
     code = "media_error"
+    permanent = False  # to try again may help
 
 
 class ChildFailed(MediaError):
@@ -143,6 +155,10 @@ class MediaRefused(MediaError):
     def __init__(self, message: str, *, code: str = "media_refused") -> None:
         super().__init__(message)
         self.code = code
+
+
+class SourceUnreachable(MediaError):
+    code = "source_unreachable"
 
 
 class HandlerStopped(TelecineError):
