@@ -47,6 +47,11 @@ def run(order: EncodeAudio, talk: Talk) -> Mapping[str, Any]:
     return {"segments": len(order.borders), "made": made, "samples": tape.samples, "frames": borders[-1]}
 
 
+def warm_up(order: EncodeAudio) -> None:
+    """Whatever is loaded on first use, before the doors close."""
+    audio_init(order.track)
+
+
 def audio_init(track: Track) -> bytes:
     """The init segment of a track: of silence, so that it is the same for every source."""
     with _Encoder(track) as encoder:

@@ -6,14 +6,18 @@ the memory faults are: both lists name what is allowed. `protocol_whitelist` alo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NoReturn
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
 
 import av
 from av.codec.context import CodecContext, ThreadType
 from av.container import InputContainer
 from av.stream import Stream
 
+from telecine.media.child.reader import Descriptor, Reader
 from telecine.media.child.talk import Refused, Talk
 
 
@@ -54,18 +58,28 @@ def open_source(talk: Talk, format: str | None, **options: str) -> InputContaine
     if name is not None and name not in DEMUXERS:
         raise Refused("not_media", f"files of the kind {name!r} are not read", permanent=True)
     talk.source.seek(0)
-    return open_file(talk.source, name, **options)
+    return _opened(talk.source, name, options)
 
 
-def open_file(file: Any, format: str | None, **options: str) -> InputContainer:
-    """A seekable reader, or the path of a file that we made ourselves."""
+@contextmanager
+def open_made(path: Path) -> Iterator[InputContainer]:
+    """An MP4 file in the scratch folder, that we made ourselves."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with _opened(Reader(Descriptor(handle)), "mov", {}) as container:
+            yield container
+    finally:
+        os.close(handle)
+
+
+def _opened(reader: Reader, format: str | None, options: Mapping[str, str]) -> InputContainer:
     container: InputContainer = av.open(
-        file,
+        reader,
         "r",
         format=format,
-        container_options={**_OPTIONS, **({"protocol_whitelist": "file"} if isinstance(file, str) else {}), **options},
+        container_options={**_OPTIONS, **options},
         metadata_errors="replace",
-        io_open=None if isinstance(file, str) else _nothing_else,
+        io_open=_nothing_else,
     )
     return container
 
