@@ -2,20 +2,21 @@
 
     said = run(Probe(size=…), folder, source=path)        one order, one process
     looked = look(path, folder)                            probe, scan, and remux if it must be
-    made = encode(looked, plan, folder, chunks)            every chunk in a process of its own, two at a time
+    said = each(looked, orders, folder)                    every order in a process of its own, two at a time
 
 Tests, proofs and benchmarks share it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -24,7 +25,7 @@ from typing import Any
 
 from telecine.media.grid import Chunk, Film, film_of, film_of_sound, timing_for
 from telecine.media.index import Index, build_index
-from telecine.media.orders import EncodeAudio, EncodeVideo, Limits, Probe, Remux, Rung, Scan, Segment, Timing, Track
+from telecine.media.orders import EncodeAudio, EncodeVideo, MakeInits, Probe, Remux, Rung, Scan, Segment, Timing, Track
 from telecine.media.plain import from_plain, to_plain
 from telecine.media.planner import audio_order, missing, video_order
 from telecine.media.source import Packets, Picture, Samples, Source
@@ -39,8 +40,9 @@ class ChildFault(AssertionError):
 
 @dataclass
 class Said:
-    """All that a child said."""
+    """All that a child said, and the folder that it worked in."""
 
+    scratch: Path
     lines: list[dict[str, Any]] = field(default_factory=list)
     stderr: str = ""
     exit_code: int | None = None
@@ -86,7 +88,7 @@ def run(
             )  # fmt: skip
         if handle is not None:
             os.close(handle)
-        said = Said()
+        said = Said(scratch)
         try:
             ours.settimeout(patience)
             _say(ours, {"order": {"op": order.op, **to_plain(order)}, "files": files})
@@ -160,11 +162,12 @@ def look(path: Path, folder: Path) -> Looked:
     streams = [source.picture.stream] if source.picture else []
     order = Remux(format=source.format, streams=(*streams, *(sound.stream for sound in source.sounds)))
     said = run(order, folder / "remux", source=path)
-    assert said.done is not None
-    copy = folder / "remux" / "remuxed.mkv"
+    copy = said.scratch / said.done["path"]
     told = _told_by(source, probe(copy, folder / "copy"))
     looked = scan(copy, told, folder / "copy", remuxed=True)
-    return replace(looked, notes=(*map(str, said.all("note")), *looked.notes))
+    # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
+    index = looked.index and replace(looked.index, damaged=looked.index.damaged + said.done["damaged"])
+    return replace(looked, index=index, notes=(*map(str, said.all("note")), *looked.notes))
 
 
 def scan(path: Path, source: Source, folder: Path, *, remuxed: bool = False) -> Looked:
@@ -196,16 +199,14 @@ def _told_by(original: Source, copied: Source) -> Source:
 
 @dataclass(frozen=True)
 class Made:
-    """A rung or a track as recorded: its init and its segments, in order. `inits` are the hashes that were said."""
+    """A rung or a track as recorded: its segments, in order."""
 
-    init: bytes
-    inits: frozenset[str]
     segments: tuple[Segment, ...]
     bodies: tuple[bytes, ...]
 
-    @property
-    def joined(self) -> bytes:
-        return self.init + b"".join(self.bodies)
+    def after(self, init: bytes) -> bytes:
+        """A file that a decoder can read."""
+        return init + b"".join(self.bodies)
 
 
 def timing(looked: Looked, segment: Fraction = Fraction(1)) -> Timing:
@@ -227,49 +228,48 @@ def chunks_of(looked: Looked, grid: Timing, most: int) -> list[Chunk]:
     return [Chunk(first=first, count=min(most, grid.segments - first)) for first in firsts]
 
 
+def make_inits(grid: Timing, rungs: Sequence[Rung], tracks: Sequence[Track], folder: Path) -> dict[str, bytes]:
+    """The init segments of a plan, by rung and track."""
+    order = MakeInits(rate=grid.rate, gop=grid.gop, rungs=tuple(rungs), tracks=tuple(tracks))
+    said = run(order, folder / "inits")
+    assert said.done is not None
+    return {init["name"]: (said.scratch / init["path"]).read_bytes() for init in said.all("init")}
+
+
 def video_orders(
-    looked: Looked, grid: Timing, rungs: Sequence[Rung], chunks: Iterable[Chunk], limits: Limits | None = None
+    looked: Looked, grid: Timing, rungs: Sequence[Rung], chunks: Iterable[Chunk], inits: Mapping[str, bytes]
 ) -> list[EncodeVideo]:
+    """One order for each chunk. A child whose encoder makes another init than the plan's refuses to go on."""
+    hashes = {name: hashlib.sha256(init).hexdigest() for name, init in inits.items()}
     return [
-        video_order(
-            looked.times, grid, looked.picture, missing(chunk, rungs, ()), format=looked.source.format, limits=limits
-        )
+        video_order(looked.times, grid, looked.picture, missing(chunk, rungs, (), hashes), format=looked.source.format)
         for chunk in chunks
     ]
 
 
-def encode(looked: Looked, orders: Sequence[EncodeVideo | EncodeAudio], folder: Path) -> dict[str, Made]:
-    """Every order in a process of its own; what they made, by rung or track."""
+def each(looked: Looked, orders: Sequence[Any], folder: Path) -> list[Said]:
+    """Every order in a process and a folder of its own, two at a time."""
     homes = [folder / f"task{number}" for number in range(len(orders))]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        spoken = list(pool.map(lambda one: run(one[0], one[1], source=looked.path), zip(orders, homes, strict=True)))
-    return gather(spoken, homes)
+        return list(pool.map(lambda one: run(one[0], one[1], source=looked.path), zip(orders, homes, strict=True)))
 
 
-def gather(spoken: Sequence[Said], homes: Sequence[Path]) -> dict[str, Made]:
-    """Join what several children said, by rung."""
-    inits: dict[str, dict[str, bytes]] = {}
+def gather(spoken: Sequence[Said]) -> dict[str, Made]:
+    """Join what several children said, by rung or track."""
     pieces: dict[str, dict[int, tuple[Segment, bytes]]] = {}
-    for said, home in zip(spoken, homes, strict=True):
+    for said in spoken:
         assert said.done is not None
         assert not said.all("rung_failed"), said.all("rung_failed")
-        for init in said.all("init"):
-            inits.setdefault(init["name"], {})[init["sha256"]] = (home / init["path"]).read_bytes()
         for segment in said.segments:
             known = pieces.setdefault(segment.rung, {})
             assert segment.number not in known, f"{segment.rung} {segment.number} was made twice"
-            known[segment.number] = (segment, (home / segment.path).read_bytes())
-    return {name: _made(inits.get(name, {}), known) for name, known in pieces.items()}
+            known[segment.number] = (segment, (said.scratch / segment.path).read_bytes())
+    return {name: _made(known) for name, known in pieces.items()}
 
 
-def _made(inits: dict[str, bytes], known: dict[int, tuple[Segment, bytes]]) -> Made:
+def _made(known: dict[int, tuple[Segment, bytes]]) -> Made:
     ordered = [known[number] for number in sorted(known)]
-    return Made(
-        init=next(iter(inits.values()), b""),
-        inits=frozenset(inits),
-        segments=tuple(segment for segment, _ in ordered),
-        bodies=tuple(body for _, body in ordered),
-    )
+    return Made(tuple(segment for segment, _ in ordered), tuple(body for _, body in ordered))
 
 
 def audio_orders(looked: Looked, film: Film) -> list[EncodeAudio]:

@@ -22,6 +22,7 @@ X264_B = {"x264-params": "keyint=30:min-keyint=30:scenecut=0:bframes=3:b-adapt=0
 X265 = {"x265-params": "log-level=none:pools=1:frame-threads=1:keyint=24:min-keyint=24:scenecut=0:open-gop=1:bframes=3"}
 OPUS = (Voice(codec="libopus"),)
 MP3 = (Voice(codec="mp3"),)
+MP3_LATE = Fraction(1105, 48_000)  # AVI cannot say how late the coder is
 SVT = {"crf": "20", "preset": "10", "svtav1-params": "lp=1:keyint=24:enable-tf=0"}
 
 
@@ -46,6 +47,7 @@ class Kind:
     untouched: bool = True  # the shown pictures are the decoded ones: not turned, scaled or converted
     begins: Fraction = Fraction(0)  # which second of the film the first shown frame is
     length: Fraction = Fraction(0)  # of the film as it was shot
+    late: Fraction = Fraction(0)  # how late its sound is by its coder's delay, where the container cannot say so
 
     def heard(self, voice: Voice) -> list[int]:
         """Which seconds of the film this voice announces with a burst, where a viewer hears it."""
@@ -88,30 +90,36 @@ def _refused(name: str, suffix: str, code: str, make: Callable[[Path], Path]) ->
 # --- containers and codecs ---------------------------------------------------------------------------------------
 
 PLAIN = Film(options=X264_B)
+MUTE = replace(PLAIN, voices=())  # where sound would only repeat what other kinds show
 _kind("mp4-h264", "mp4", PLAIN)
 _kind("mp4-h264-open-gop", "mp4", replace(PLAIN, options=X264_OPEN))
 _kind("mkv-h264-open-gop", "mkv", replace(PLAIN, format="matroska", options=X264_OPEN))
 _kind("ts-h264-open-gop", "ts", replace(PLAIN, format="mpegts", options=X264_OPEN))
-_kind("mp4-h264-one-keyframe", "mp4", replace(PLAIN, options={"x264-params": "keyint=999:bframes=2:scenecut=0"}))
-_kind("mp4-h264-all-intra", "mp4", replace(PLAIN, options={"x264-params": "keyint=1"}))
+_kind("mp4-h264-one-keyframe", "mp4", replace(MUTE, options={"x264-params": "keyint=999:bframes=2:scenecut=0"}))
+_kind("mp4-h264-all-intra", "mp4", replace(MUTE, options={"x264-params": "keyint=1"}))
 _kind("mp4-fragmented", "mp4", replace(PLAIN, muxer={"movflags": "frag_keyframe+delay_moov+default_base_moof"}))
 _kind("mov-h264-pcm", "mov", replace(PLAIN, format="mov", voices=(Voice(codec="pcm_s16le"),)))
-_kind("mp4-hevc-open-gop", "mp4", replace(PLAIN, codec="libx265", options=X265))
-_kind("mkv-hevc-open-gop", "mkv", replace(PLAIN, format="matroska", codec="libx265", options=X265))
+_kind("mp4-hevc-open-gop", "mp4", replace(MUTE, codec="libx265", options=X265))
+_kind("mkv-hevc-open-gop", "mkv", replace(MUTE, format="matroska", codec="libx265", options=X265))
 _kind("ts-hevc", "ts", replace(PLAIN, format="mpegts", codec="libx265", options=X265))
 _kind("webm-vp9", "webm", Film(format="webm", codec="libvpx-vp9", voices=OPUS))
 VP9_ALTREF = {"lag-in-frames": "16", "auto-alt-ref": "1", "deadline": "good"}
-_kind("webm-vp9-hidden-frames", "webm", Film(format="webm", codec="libvpx-vp9", voices=OPUS, options=VP9_ALTREF))
-_kind("mp4-av1", "mp4", Film(codec="libsvtav1", options=SVT))
+_kind("webm-vp9-hidden-frames", "webm", Film(format="webm", codec="libvpx-vp9", voices=(), options=VP9_ALTREF))
+_kind("mp4-av1", "mp4", Film(codec="libsvtav1", options=SVT, voices=()))
 _kind("mkv-av1", "mkv", Film(format="matroska", codec="libsvtav1", options=SVT, voices=OPUS))
 MPEG2 = Film(codec="mpeg2video", format="mpegts", settings={"bit_rate": 1_500_000, "max_b_frames": 2, "gop_size": 15})
 _kind("ts-mpeg2-open-gop", "ts", replace(MPEG2, voices=(Voice(codec="mp2"),)))
 _kind("mkv-mpeg2", "mkv", replace(MPEG2, format="matroska", voices=(Voice(codec="ac3"),)))
 MPEG4 = Film(codec="mpeg4", format="avi", voices=MP3, settings={"bit_rate": 800_000})
-_kind("avi-mpeg4", "avi", MPEG4)
-_kind("avi-mpeg4-b-frames", "avi", replace(MPEG4, settings={"bit_rate": 800_000, "max_b_frames": 2}))
-_kind("avi-h264-b-frames", "avi", replace(PLAIN, format="avi", voices=MP3))
-_kind("mp4-mpeg4", "mp4", replace(MPEG4, format="mp4", voices=(Voice(),)))
+_kind("avi-mpeg4", "avi", replace(MPEG4, voices=(Voice(codec="pcm_s16le"),)))
+# MP3 begins before the film; to shift all into the positive, the muxer leaves the second place of the video empty.
+_kind(
+    "avi-mpeg4-dropped-frame", "avi", MPEG4, rate=None, late=MP3_LATE,
+    seconds=tuple(Fraction(n, 25) for n in (0, *range(2, 86))),
+)  # fmt: skip
+_kind("avi-mpeg4-b-frames", "avi", replace(MPEG4, settings={"bit_rate": 800_000, "max_b_frames": 2}), late=MP3_LATE)
+_kind("avi-h264-b-frames", "avi", replace(PLAIN, format="avi", voices=MP3), late=MP3_LATE)
+_kind("mp4-mpeg4", "mp4", replace(MPEG4, format="mp4", voices=()))
 
 # --- rates -------------------------------------------------------------------------------------------------------
 
@@ -122,13 +130,13 @@ def _at(rate: Fraction, **differs: object) -> Film:
 
 
 _kind("mkv-23.976", "mkv", _at(24 * NTSC, format="matroska"))
-_kind("mp4-23.976", "mp4", _at(24 * NTSC))
+_kind("mp4-23.976", "mp4", _at(24 * NTSC, voices=()))
 _kind("mp4-29.97", "mp4", _at(30 * NTSC))
-_kind("mkv-29.97", "mkv", _at(30 * NTSC, format="matroska"))
-_kind("mp4-50", "mp4", _at(Fraction(50)))
+_kind("mkv-29.97", "mkv", _at(30 * NTSC, format="matroska", voices=()))
+_kind("mp4-50", "mp4", _at(Fraction(50), voices=()))
 _kind("ts-59.94", "ts", _at(60 * NTSC, format="mpegts"))
-_kind("mkv-60", "mkv", _at(Fraction(60), format="matroska"))
-FAST = _at(Fraction(120))
+_kind("mkv-60", "mkv", _at(Fraction(60), format="matroska", voices=()))
+FAST = _at(Fraction(120), voices=())
 _kind(
     "mp4-120", "mp4", FAST, rate=Fraction(60), numbers=tuple(range(0, FAST.count, 2)), seconds=FAST.seconds[::2]
 )  # fmt: skip
@@ -165,42 +173,42 @@ UPRIGHT = (Shot(count=85, size=(180, 320)),)
 for _degrees, _turned in ((90, "transpose=2"), (180, "hflip,vflip"), (270, "transpose=1")):
     _kind(
         f"mp4-turned-{_degrees}", "mp4",
-        replace(PLAIN, turned=_turned, shots=PLAIN.shots if _degrees == 180 else UPRIGHT),
+        replace(MUTE, turned=_turned, shots=MUTE.shots if _degrees == 180 else UPRIGHT),
         spoil.turned(_degrees), untouched=False,
     )  # fmt: skip
-_kind("mp4-portrait", "mp4", replace(PLAIN, shots=UPRIGHT))
+_kind("mp4-portrait", "mp4", replace(MUTE, shots=UPRIGHT))
 _kind(
-    "mp4-anamorphic", "mp4", replace(PLAIN, sar=Fraction(4, 3), shots=(Shot(count=85, size=(240, 180)),)),
+    "mp4-anamorphic", "mp4", replace(MUTE, sar=Fraction(4, 3), shots=(Shot(count=85, size=(240, 180)),)),
     shown=(320, 180),
 )  # fmt: skip
 _kind(
     "mkv-anamorphic-tall", "mkv",
-    replace(PLAIN, format="matroska", sar=Fraction(2, 3), shots=(Shot(count=85, size=(320, 120)),)), shown=(320, 180),
+    replace(MUTE, format="matroska", sar=Fraction(2, 3), shots=(Shot(count=85, size=(320, 120)),)), shown=(320, 180),
 )  # fmt: skip
-_kind("mp4-h264-10-bit", "mp4", replace(PLAIN, pixels="yuv420p10le"))
-_kind("mkv-hevc-10-bit", "mkv", replace(PLAIN, format="matroska", codec="libx265", options=X265, pixels="yuv420p10le"))
+_kind("mp4-h264-10-bit", "mp4", replace(MUTE, pixels="yuv420p10le"))
+_kind("mkv-hevc-10-bit", "mkv", replace(MUTE, format="matroska", codec="libx265", options=X265, pixels="yuv420p10le"))
 ODD = (Shot(count=85, size=(321, 181)),)
 _kind(
-    "webm-vp9-odd-size", "webm", Film(format="webm", codec="libvpx-vp9", voices=OPUS, shots=ODD), untouched=False
+    "webm-vp9-odd-size", "webm", Film(format="webm", codec="libvpx-vp9", voices=(), shots=ODD), untouched=False
 )  # fmt: skip
-_kind("mp4-h264-444-odd-size", "mp4", replace(PLAIN, pixels="yuv444p", shots=ODD))
+_kind("mp4-h264-444-odd-size", "mp4", replace(MUTE, pixels="yuv444p", shots=ODD))
 _kind(
     "mkv-hevc-hdr", "mkv",
     replace(
-        PLAIN, format="matroska", codec="libx265", options=X265, pixels="yuv420p10le",
+        MUTE, format="matroska", codec="libx265", options=X265, pixels="yuv420p10le",
         settings={"color_primaries": 9, "color_trc": 16, "colorspace": 9},
     ),
 )  # fmt: skip
 _kind(
     "ts-mpeg2-interlaced", "ts",
-    replace(MPEG2, options={"flags": "+ildct+ilme", "field_order": "tt"}, voices=(Voice(codec="mp2"),)),
+    replace(MPEG2, options={"flags": "+ildct+ilme", "field_order": "tt"}, voices=()),
     untouched=False,
 )  # fmt: skip
 GROWS = (Shot(count=40), Shot(count=45, size=(640, 360), first=40))
-_kind("ts-size-change", "ts", replace(PLAIN, format="mpegts", shots=GROWS))
-_kind("mkv-size-change", "mkv", replace(PLAIN, format="matroska", shots=GROWS))
-_kind("mp4-shorter-than-a-segment", "mp4", replace(PLAIN, shots=(Shot(count=10),)))
-_kind("mp4-one-frame", "mp4", replace(PLAIN, shots=(Shot(count=1),), voices=()))
+_kind("ts-size-change", "ts", replace(MUTE, format="mpegts", shots=GROWS))
+_kind("mkv-size-change", "mkv", replace(MUTE, format="matroska", shots=GROWS))
+_kind("mp4-shorter-than-a-segment", "mp4", replace(MUTE, shots=(Shot(count=10),)))
+_kind("mp4-one-frame", "mp4", replace(MUTE, shots=(Shot(count=1),), voices=()))
 
 # --- times -------------------------------------------------------------------------------------------------------
 
