@@ -113,7 +113,7 @@ def _of_task(plan: Plan, one: Rendition, some: list[Piece], recorded: Recorded) 
             spans = spans[:1]
         yield Sample(one.name, tuple(span[:3] for span in spans), sum(span[3] for span in spans))
         return
-    for kept, offset, size, frames in dict.fromkeys((spans[0], spans[-1])):
+    for kept, offset, size, frames in spans if len(spans) == 1 else (spans[0], spans[-1]):
         yield Sample(one.name, ((kept, offset, size),), frames)
 
 
