@@ -5,23 +5,41 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore, from_url
+from obstore.store import LocalStore, ObjectStore, S3Store, from_url
 
-from telecine.errors import BadSpec, NotFound
+from telecine.errors import ArtifactError, BadSpec, NotFound
 
 CHUNK = 1 << 20
+# Larger files go up in parts; a bucket takes ten thousand of them.
+PART = 8 << 20
+AT_ONCE = 16
+ERROR_CHARS = 300
+NOT_PARTIAL = "non-partial response"
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     size: int
     sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Access:
+    """How to reach a bucket; what is None comes from the usual AWS_* variables."""
+
+    endpoint: str | None = None
+    region: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
 
 
 def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> str:
@@ -35,80 +53,231 @@ def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> 
 class Artifacts:
     """A folder (`/data`, `file:///data`) or a bucket (`s3://bucket/prefix`)."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, s3: S3Access | None = None) -> None:
         self._folder: Path | None = None
         self._store: ObjectStore
+        self._ranges = True  # until a server shows that it cannot
         try:
-            if "://" in place and not place.startswith("file://"):
+            if place.startswith("s3://"):
+                self._store = _bucket(place, s3 or S3Access())
+            elif "://" in place and not place.startswith("file://"):
                 self._store = from_url(place)
             else:
                 self._folder = Path(place.removeprefix("file://")).resolve()
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._store = LocalStore(self._folder)
         except (OSError, ValueError, BaseError) as error:
-            raise BadSpec(f"artifacts cannot be stored there: {str(error).splitlines()[0]}") from error
+            raise BadSpec(f"artifacts cannot be stored there: {_first_line(error)}") from error
+
+    @property
+    def folder(self) -> Path | None:
+        """The local folder, if it is one."""
+        return self._folder
+
+    def path(self, key: str) -> Path | None:
+        """Where the bytes are, in a local folder. For reading only."""
+        return None if self._folder is None else self._folder / key
 
     async def put(self, key: str, path: Path) -> Stored:
-        """Store the file under the key; what is hashed is what was stored."""
+        """Store the file under the key, whole or not at all; what is hashed is what was stored."""
         return await asyncio.to_thread(self._put, key, path)
 
     async def get(self, key: str, path: Path) -> Stored:
         """Fetch the bytes into a file."""
         return await asyncio.to_thread(self._get, key, path)
 
+    async def read(self, key: str, start: int = 0, length: int | None = None, *, size: int | None = None) -> bytes:
+        """Some bytes, or all from `start` on; fewer where the artifact ends. Who knows its size spares a question."""
+        if start < 0 or (length is not None and length < 0):
+            raise BadSpec(f"there are no bytes {start} + {length}")
+        size = await self.stat(key) if size is None else size
+        length = max(0, size - start if length is None else min(length, size - start))
+        if length == 0:
+            return b""
+        with _told(key, "read"):
+            if self._ranges:
+                try:
+                    return bytes(await obstore.get_range_async(self._store, key, start=start, length=length))
+                except BaseError as error:
+                    if NOT_PARTIAL not in str(error):
+                        raise
+                    self._ranges = False
+            return await asyncio.to_thread(self._cut, key, start, length)
+
+    def _cut(self, key: str, start: int, length: int) -> bytes:
+        """For servers that mark a part as if it were the whole (`rclone serve s3`): read up to it, and cut."""
+        found = bytearray()
+        for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
+            found += chunk
+            if len(found) >= start + length:
+                break
+        return bytes(found[start : start + length])
+
+    async def digest(self, key: str) -> Stored:
+        """Size and hash of what is there now."""
+        return await asyncio.to_thread(self._digest, key)
+
     async def stat(self, key: str) -> int:
         """The size in bytes; `NotFound` if there is nothing."""
-        try:
+        with _told(key, "found"):
             return int((await obstore.head_async(self._store, key))["size"])
-        except FileNotFoundError as error:
-            raise NotFound(f"there is no artifact {key!r}") from error
+
+    async def under(self, prefix: str) -> list[str]:
+        """All keys below `prefix`, a folder's name; in a local folder also what a crash left half written."""
+        if self._folder is not None:
+            return await asyncio.to_thread(_files_under, self._folder, prefix)
+        found: list[str] = []
+        with _told(prefix, "listed"):
+            async for some in obstore.list(self._store, prefix=prefix.strip("/"), chunk_size=1000):
+                found += [item["path"] for item in some]
+        return found
 
     async def delete(self, key: str) -> None:
         """Remove it; one that is gone already is fine."""
-        try:
-            await obstore.delete_async(self._store, key)
-        except FileNotFoundError:
-            return
+        with suppress(NotFound), _told(key, "deleted"):
+            if self._folder is not None:
+                await asyncio.to_thread(_unlink, self._folder, key)
+            else:
+                await obstore.delete_async(self._store, key)
+
+    async def delete_many(self, keys: Sequence[str]) -> dict[str, ArtifactError]:
+        """Remove these, some at a time; with which it did not work, and why."""
+        failed: dict[str, ArtifactError] = {}
+        for start in range(0, len(keys), AT_ONCE):
+            some = keys[start : start + AT_ONCE]
+            ends = await asyncio.gather(*(self.delete(key) for key in some), return_exceptions=True)
+            for key, end in zip(some, ends, strict=True):
+                if isinstance(end, ArtifactError):
+                    failed[key] = end
+                elif end is not None:
+                    raise end
+        return failed
 
     def _put(self, key: str, path: Path) -> Stored:
-        reading = _Reading(path)
-        obstore.put(self._store, key, reading.chunks())
-        if self._folder is not None:
-            _flush(self._folder / key)
-        return Stored(reading.size, reading.hash.hexdigest())
+        reading = Reading(path)
+        small = path.stat().st_size <= PART
+        with _told(key, "stored"):
+            if small:
+                content = b"".join(reading.chunks())
+                obstore.put(self._store, key, content, use_multipart=False)
+            else:
+                obstore.put(self._store, key, reading.chunks(), chunk_size=PART)
+            if self._folder is not None:
+                _flush(self._folder / key, self._folder)
+        return reading.stored
 
     def _get(self, key: str, path: Path) -> Stored:
         digest, size = hashlib.sha256(), 0
-        try:
-            found = obstore.get(self._store, key)
-        except FileNotFoundError as error:
-            raise NotFound(f"there is no artifact {key!r}") from error
-        with path.open("wb") as file:
-            for chunk in found.stream(min_chunk_size=CHUNK):
+        with _told(key, "fetched"), path.open("wb") as file:
+            for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
                 file.write(chunk)
                 digest.update(chunk)
                 size += len(chunk)
         return Stored(size, digest.hexdigest())
 
+    def _digest(self, key: str) -> Stored:
+        digest, size = hashlib.sha256(), 0
+        with _told(key, "read"):
+            for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+        return Stored(size, digest.hexdigest())
 
-class _Reading:
+
+def _bucket(place: str, s3: S3Access) -> ObjectStore:
+    """Endpoints other than Amazon's are asked by path, and without TLS if they are named so."""
+    options = {
+        "endpoint": s3.endpoint,
+        "region": s3.region or ("us-east-1" if s3.endpoint else None),
+        "access_key_id": s3.access_key_id,
+        "secret_access_key": s3.secret_access_key,
+        "virtual_hosted_style_request": False if s3.endpoint else None,
+    }
+    config: Any = {name: value for name, value in options.items() if value is not None}
+    return S3Store.from_url(
+        place,
+        config=config,
+        client_options={"allow_http": (s3.endpoint or "").startswith("http://")},
+        retry_config={
+            "max_retries": 5,
+            "retry_timeout": timedelta(seconds=60),
+            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
+        },
+    )
+
+
+@contextmanager
+def _told(key: str, done: str) -> Iterator[None]:
+    """Whatever the store says, in one sentence of ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if done == "stored":
+            raise ArtifactError(f"artifact {key!r} could not be stored: its bucket does not exist") from error
+        raise NotFound(f"there is no artifact {key!r}") from error
+    except (OSError, BaseError) as error:
+        raise ArtifactError(f"artifact {key!r} could not be {done}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:ERROR_CHARS]
+
+
+class Reading:
+    """A file on its way into the store, hashed as it goes."""
+
     def __init__(self, path: Path) -> None:
-        self.size = 0
-        self.hash = hashlib.sha256()
         self._path = path
+        self._size = 0
+        self._hash = hashlib.sha256()
 
     def chunks(self) -> Iterator[bytes]:
         with self._path.open("rb") as file:
             while chunk := file.read(CHUNK):
-                self.size += len(chunk)
-                self.hash.update(chunk)
+                self._size += len(chunk)
+                self._hash.update(chunk)
                 yield chunk
 
+    @property
+    def stored(self) -> Stored:
+        return Stored(self._size, self._hash.hexdigest())
 
-def _flush(path: Path) -> None:
-    """A record in the database survives a power cut, so the bytes must too."""
-    for place, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-        handle = os.open(place, flags)
+
+# -- A local folder ----------------------------------------------------------------------------------
+
+
+def _files_under(folder: Path, prefix: str) -> list[str]:
+    top = folder / prefix
+    return sorted(str((Path(at) / name).relative_to(folder)) for at, _, names in os.walk(top) for name in names)
+
+
+def _unlink(folder: Path, key: str) -> None:
+    """The file, and the folders that it leaves empty."""
+    path = folder / key
+    path.unlink(missing_ok=True)
+    for parent in path.parents:
+        if parent == folder:
+            return
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+def _flush(path: Path, folder: Path) -> None:
+    """A record in the database survives a power cut, so the bytes must too, and the way to them."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    _flush_folders(parent for parent in path.parents if parent == folder or folder in parent.parents)
+
+
+def _flush_folders(folders: Iterable[Path]) -> None:
+    for place in folders:
+        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
         finally:

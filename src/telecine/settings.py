@@ -30,6 +30,7 @@ FILE = "telecine.toml"
 NOT_SETTINGS = ("TELECINE_CONFIG", "TELECINE_TEST_")
 BEATS_PER_LEASE = 3
 SWEEPS_PER_LEASE = 5
+SECRETS = ("s3_access_key_id", "s3_secret_access_key")
 
 _PASSWORD = re.compile(r"(://[^:@/?#]*):.*@")
 _SECRET = re.compile(r"([?&](?:[a-z_]*(?:password|secret|token|key)[a-z_]*)=)[^&]*", re.IGNORECASE)
@@ -40,7 +41,7 @@ def redacted(url: str) -> str:
     return _SECRET.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
 
 
-def _cores() -> int:
+def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -67,12 +68,18 @@ class Settings(BaseModel):
     artifacts_url: str = Field(
         ".telecine/artifacts", repr=False, description="Where files that tasks keep are stored: a folder or s3://…"
     )
+    s3_endpoint: str | None = Field(None, description="Address of an S3 server that is not Amazon's: https://…")
+    s3_region: str | None = Field(None, description="Region of the bucket")
+    s3_access_key_id: str | None = Field(
+        None, repr=False, description="Who asks the bucket; without it, the usual AWS_* variables say so"
+    )
+    s3_secret_access_key: str | None = Field(None, repr=False, description="The secret that belongs to it")
     scratch: Path = Field(Path(".telecine/scratch"), description="Folder for the working files of running tasks")
     lease_seconds: float = Field(20.0, gt=0, description="How long a task stays with a worker that has gone quiet")
     beat_seconds: float = Field(5.0, gt=0, description="How often a worker renews its leases")
     sweep_seconds: float = Field(2.0, gt=0, description="How often the fleet looks for lost work")
     poll_seconds: float = Field(1.0, gt=0, description="How often a worker looks for work when no wake-up came")
-    slots: int = Field(default_factory=_cores, ge=1, le=10_000, description="Tasks that a worker runs at once")
+    slots: int = Field(default_factory=cores, ge=1, le=10_000, description="Tasks that a worker runs at once")
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="Name of this worker")
     labels: tuple[str, ...] = Field((), description="What this worker can do beyond the ordinary, e.g. `gpu`")
     flows: tuple[str, ...] = Field((), description="Python modules whose flows are registered and served")
@@ -80,6 +87,10 @@ class Settings(BaseModel):
         300.0, ge=0, description="How long a draining worker may finish before it gives its tasks back"
     )
     retention_days: float = Field(30.0, gt=0, description="How long finished jobs are kept before they are archived")
+    media_nice: int = Field(0, ge=0, le=19, description="How far encoding yields to other processes; 19: most")
+    version_days: float = Field(
+        7.0, ge=0, description="How long the files of a version stay after another took its place"
+    )
     ladder: str = Field("web-compact", description="The ladder of jobs that name none: `web-compact`, `web`, …")
     ladders: dict[str, Any] = Field({}, description="Ladders of your own: lists of rungs by name, JSON in a variable")
     segment_seconds: float = Field(6.0, gt=0, le=60, description="Length of a segment, rounded to whole frames")
@@ -167,6 +178,8 @@ class Settings(BaseModel):
     def shown(self, name: str) -> Any:
         """The value of a setting as it may be printed."""
         value = getattr(self, name)
+        if name in SECRETS:
+            return None if value is None else "***"
         if isinstance(value, Path):
             return str(value)
         return redacted(value) if isinstance(value, str) else value

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telecine import worker as working
-from telecine.artifacts import Artifacts
+from telecine.artifacts import Artifacts, S3Access
 from telecine.dispatch import Bell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.engine import Engine
+from telecine.engine.retention import Ages
 from telecine.errors import BadSpec, SchemaMissing, Unreachable
 from telecine.facts import DAY, SECOND
 from telecine.flow import Flow
@@ -99,7 +100,17 @@ def built_in_flows(settings: Settings) -> list[Flow]:
 
 def open_artifacts(settings: Settings) -> Artifacts:
     """Where files that tasks keep are stored."""
-    return Artifacts(settings.artifacts_url)
+    return Artifacts(settings.artifacts_url, s3_access(settings))
+
+
+def s3_access(settings: Settings) -> S3Access:
+    """How a bucket is reached."""
+    return S3Access(
+        endpoint=settings.s3_endpoint,
+        region=settings.s3_region,
+        access_key_id=settings.s3_access_key_id,
+        secret_access_key=settings.s3_secret_access_key,
+    )
 
 
 def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
@@ -111,6 +122,8 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
         slots=settings.slots,
         labels=settings.labels,
         artifacts=settings.artifacts_url,
+        s3=s3_access(settings),
+        media_nice=settings.media_nice,
         grace=settings.drain_grace_seconds,
         poll=settings.poll_seconds,
         beat=settings.beat_seconds,
@@ -162,8 +175,8 @@ async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[No
         parts.engine,
         make_locks(parts),
         name=f"{settings.worker_name} ({os.getpid()})",
-        artifacts=settings.artifacts_url,
-        keep_jobs=round(settings.retention_days * DAY),
+        artifacts=open_artifacts(settings),
+        ages=Ages(jobs=round(settings.retention_days * DAY), versions=round(settings.version_days * DAY)),
     )
     duties = [asyncio.create_task(keeper.run(), name="housekeeping")]
     if sweep:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from telecine.artifacts import Artifacts
+from telecine.engine.retention import Ages
 from telecine.facts import DAY, MINUTE, Kept
 from telecine.locks.sql import SqlLocks
 from telecine.store import ask
@@ -21,7 +22,7 @@ SONG = a_flow("hum", name="song")
 
 def a_housekeeper(scene: Scene, name: str, folder: str) -> Housekeeper:
     locks = SqlLocks(partial(ask, scene.store), new_id=scene.engine.world.new_id)
-    return Housekeeper(scene.engine, locks, name=name, artifacts=folder, keep_jobs=30 * DAY)
+    return Housekeeper(scene.engine, locks, name=name, artifacts=Artifacts(folder), ages=Ages(versions=0))
 
 
 async def holder(scene: Scene) -> str | None:

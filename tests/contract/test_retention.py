@@ -163,7 +163,6 @@ async def test_a_version_that_was_replaced_goes_although_its_job_is_still_there(
     await a_film(scene, "new", publish=True)
 
     at_once = await retire_all(scene, Ages(versions=0))
-
     assert (at_once.jobs, at_once.versions, at_once.files) == (0, 1, ("old",))
     assert [row["key"] for row in await scene.sql("select key from artifact")] == ["new"]
     assert (await scene.views.job(job_id)).output_count == 0

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from telecine.facts import Brief, Json, Kept, Lease
+from telecine.facts import Brief, Json, Kept, Lease, Shelved
+from telecine.flow import CHILD, MediaChild, Reader
 
 if TYPE_CHECKING:
     from telecine.flow import Bench
 
 T = TypeVar("T")
+ONLY_INLINE = 'a media child is for handlers that run inline: declare the stage with run="inline"'
 
 
 class Voice(Protocol):
@@ -28,6 +31,22 @@ class Voice(Protocol):
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]: ...
 
     def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]: ...
+
+    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]: ...
+
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]: ...
+
+    def published(self) -> Awaitable[list[Shelved]]: ...
+
+    def fetch(self, kept: Kept) -> Awaitable[Path]: ...
+
+    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]: ...
+
+    def locate(self, kept: Kept) -> Path | None: ...
+
+    def child(
+        self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
+    ) -> AbstractAsyncContextManager[MediaChild]: ...
 
     def scratch(self) -> Path: ...
 
@@ -49,8 +68,8 @@ class HandlerBench:
     """The one implementation of `flow.Bench`."""
 
     __slots__ = (
-        "_saved", "_voice", "attempt", "brief", "flow", "input", "job_id", "max_attempts", "position", "spec", "stage",
-        "subject",
+        "_kept", "_saved", "_voice", "attempt", "brief", "flow", "input", "job_id", "max_attempts", "position", "slots",
+        "spec", "stage", "subject",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, brief: Brief, voice: Voice) -> None:
@@ -64,7 +83,9 @@ class HandlerBench:
         self.input = lease.input
         self.subject = lease.subject
         self.brief = brief
+        self.slots = brief.slots
         self._voice = voice
+        self._kept: dict[str, Kept] = {}
         self._saved: dict[str, Json] | None = None
 
     @property
@@ -96,7 +117,58 @@ class HandlerBench:
         return self._values().get(name, default)
 
     def keep(self, name: str, path: Path, **facts: Json) -> Awaitable[Kept]:
-        return self._voice.keep(name, path, facts)
+        return self._heard(self._voice.keep(name, path, facts))
+
+    def kept(self, name: str, *, check: bool = False) -> Awaitable[Kept | None]:
+        kept = self._kept.get(name) or self.brief.kept.get(name)
+        if kept is None or kept.key is None:
+            return Happened(None)
+        return self._if_intact(kept, self._voice.intact(kept, check))
+
+    def artifacts(self, *stages: str) -> Awaitable[list[Shelved]]:
+        return self._voice.artifacts(stages)
+
+    def published(self) -> Awaitable[list[Shelved]]:
+        return self._voice.published()
+
+    def fetch(self, kept: Kept) -> Awaitable[Path]:
+        return self._voice.fetch(kept)
+
+    def read(self, kept: Kept, start: int = 0, length: int | None = None) -> Awaitable[bytes]:
+        return self._voice.read(kept, start, length)
+
+    def locate(self, kept: Kept) -> Path | None:
+        return self._voice.locate(kept)
+
+    def child(
+        self,
+        order: Json,
+        *,
+        files: Mapping[str, int] | None = None,
+        source: Reader | None = None,
+        module: str = CHILD,
+    ) -> AbstractAsyncContextManager[MediaChild]:
+        return self._voice.child(order, files or {}, source, module)
+
+    def _heard(self, keeping: Awaitable[Kept]) -> Awaitable[Kept]:
+        """What was kept just now is found by `kept`, too."""
+        if isinstance(keeping, Happened):
+            self._kept[keeping.value.name] = keeping.value
+            return keeping
+        return self._remembered(keeping)
+
+    async def _remembered(self, keeping: Awaitable[Kept]) -> Kept:
+        kept = await keeping
+        self._kept[kept.name] = kept
+        return kept
+
+    def _if_intact(self, kept: Kept, looking: Awaitable[bool]) -> Awaitable[Kept | None]:
+        if isinstance(looking, Happened):
+            return Happened(kept if looking.value else None)
+        return self._looked(kept, looking)
+
+    async def _looked(self, kept: Kept, looking: Awaitable[bool]) -> Kept | None:
+        return kept if await looking else None
 
     def _values(self) -> dict[str, Json]:
         if self._saved is None:
@@ -107,4 +179,4 @@ class HandlerBench:
 if TYPE_CHECKING:
 
     def _is_a_bench(bench: HandlerBench) -> Bench:
-        return bench  # type: ignore[return-value]
+        return bench

@@ -1,7 +1,7 @@
 """What a worker and its child say to each other: one JSON object per line. Imports little, for the child's sake.
 
 worker ──▶ child    the order (lease, brief, where the flow is), answers to asks, "stop"
-child ──▶ worker    progress, lines, asks (checkpoint, keep), and at last the end
+child ──▶ worker    progress, lines, asks (checkpoint, keep, artifacts, bytes), and at last the end
 """
 
 from __future__ import annotations
@@ -10,7 +10,21 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from telecine.facts import Brief, Done, Fact, Failed, JobId, Json, Kept, Lease, Piece, Released, TaskId, WorkerId
+from telecine.facts import (
+    Brief,
+    Done,
+    Fact,
+    Failed,
+    JobId,
+    Json,
+    Kept,
+    Lease,
+    Piece,
+    Released,
+    Shelved,
+    TaskId,
+    WorkerId,
+)
 from telecine.worker.source import FlowSource
 
 MOST_BYTES = 64 << 20  # of one line; a plan may have thousands of pieces
@@ -21,9 +35,15 @@ def to_line(message: dict[str, Json]) -> bytes:
 
 
 def order_to(lease: Lease, brief: Brief, source: FlowSource, scratch: str, path: list[str]) -> dict[str, Json]:
+    """What the handler's process is to do; whoever sends it adds where artifacts are, if that is a folder."""
     return {
-        "lease": _shallow(lease),
-        "brief": {"results": brief.results, "facts": brief.facts, "kept": [asdict(k) for k in brief.kept.values()]},
+        "lease": lease._asdict(),
+        "brief": {
+            "results": brief.results,
+            "facts": brief.facts,
+            "kept": [asdict(k) for k in brief.kept.values()],
+            "slots": brief.slots,
+        },
         "source": asdict(source),
         "scratch": scratch,
         "path": path,
@@ -42,7 +62,11 @@ def lease_from(data: dict[str, Json]) -> Lease:
 
 def brief_from(data: dict[str, Json]) -> Brief:
     kept = {item["name"]: Kept(**item) for item in data["kept"]}
-    return Brief(results=data["results"], facts=data["facts"], kept=kept)
+    return Brief(results=data["results"], facts=data["facts"], kept=kept, slots=data["slots"])
+
+
+def shelved_from(data: dict[str, Json]) -> Shelved:
+    return Shelved(**{**data, "kept": Kept(**data["kept"])})
 
 
 def fact_to(fact: Fact) -> dict[str, Json]:
@@ -67,7 +91,8 @@ def fact_from(data: dict[str, Json]) -> Done | Failed | Released:
             plan = fields["plan"]
             if plan is not None:
                 plan = {name: [_piece_from(piece) for piece in pieces] for name, pieces in plan.items()}
-            return Done(**{**fields, "plan": plan, "skip": tuple(fields["skip"])})
+            lists = {"skip": tuple(fields["skip"]), "carry": tuple(fields["carry"])}
+            return Done(**{**fields, "plan": plan, **lists})
         case "failed":
             return Failed(**fields)
         case _:
@@ -75,7 +100,8 @@ def fact_from(data: dict[str, Json]) -> Done | Failed | Released:
 
 
 def _shallow(value: Any) -> dict[str, Json]:
-    return {name: getattr(value, name) for name in value.__slots__}
+    names: tuple[str, ...] = getattr(value, "_fields", ()) or value.__slots__  # a named tuple, or a dataclass
+    return {name: getattr(value, name) for name in names}
 
 
 def _piece_to(piece: object) -> Json:

@@ -7,13 +7,14 @@ import json
 import os
 import signal
 import sys
+from base64 import b64encode
 from collections import deque
 from collections.abc import Awaitable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from telecine.errors import HandlerStopped, TelecineError
+from telecine.errors import BadSpec, HandlerStopped, TelecineError
 from telecine.facts import Brief, Fact, Failed, Json, Kept, Released
 from telecine.worker.channel import MOST_BYTES, fact_from, order_to, to_line
 from telecine.worker.child import Child
@@ -42,13 +43,15 @@ async def run_in_child(
         child = Child(options.term)
     except OSError as error:
         return Released(f"no child could be started: {error}")
-    talk = Conversation(child, attempt, held, recorder)
+    talk = Conversation(child, attempt, (held, recorder, scratch))
     attempt.interrupt = talk.stop
     output = Output(child.output, attempt, held)
     if attempt.stopping:
         child.stop(True)
     try:
-        fact = await talk.hold(to_line(order_to(attempt.lease, *order, str(folder), sys.path)))
+        told = order_to(attempt.lease, *order, str(folder), sys.path)
+        files = None if recorder.folder is None else str(recorder.folder)
+        fact = await talk.hold(to_line({**told, "artifacts": files}))
         await child.collect()
         output.drain()
         return fact or _died(child.exit_code, output.tail())
@@ -58,11 +61,10 @@ async def run_in_child(
 
 
 class Conversation:
-    def __init__(self, child: Child, attempt: Attempt, held: Held, recorder: Recorder) -> None:
+    def __init__(self, child: Child, attempt: Attempt, parts: tuple[Held, Recorder, Scratch]) -> None:
         self._child = child
         self._attempt = attempt
-        self._held = held
-        self._recorder = recorder
+        self._held, self._recorder, self._scratch = parts
         self._writer: asyncio.StreamWriter | None = None
         self._asks: set[asyncio.Task[None]] = set()
         self._fact: Fact | None = None
@@ -105,28 +107,45 @@ class Conversation:
                 self._held.report(self._attempt, message["fraction"], message["note"])
             case "line":
                 self._held.line(self._attempt, message["message"], message["level"], message["kind"], message["data"])
-            case "checkpoint":
-                work = self._recorder.checkpoint(self._attempt, message["name"], message["value"])
-                self._answer(message["n"], work)
-            case "keep":
-                place = (self._attempt, message["name"], Path(message["path"]), message["facts"])
-                self._answer(message["n"], self._recorder.keep(*place))
             case "end":
                 self._fact = fact_from(message["fact"])
                 if message["trace"] is not None:
                     why = getattr(self._fact, "message", "the handler failed")
                     self._held.line(self._attempt, why, "error", data={"traceback": message["trace"]})
+            case _:
+                self._answer(message["n"], self._asked(message))
 
-    def _answer(self, number: int, work: Awaitable[Kept | None]) -> None:
+    async def _asked(self, message: dict[str, Any]) -> Json:
+        """What a handler asks for and waits for; the answer as it travels."""
+        attempt, recorder = self._attempt, self._recorder
+        match message["say"]:
+            case "checkpoint":
+                return await recorder.checkpoint(attempt, message["name"], message["value"])
+            case "keep":
+                return asdict(await recorder.keep(attempt, message["name"], Path(message["path"]), message["facts"]))
+            case "intact":
+                return await recorder.intact(attempt, self._held, Kept(**message["kept"]), message["check"])
+            case "artifacts":
+                return [asdict(one) for one in await recorder.artifacts(attempt, message["stages"])]
+            case "published":
+                return [asdict(one) for one in await recorder.published(attempt)]
+            case "fetch":
+                return str(await recorder.fetch(attempt, self._scratch, Kept(**message["kept"])))
+            case "read":
+                data = await recorder.read(Kept(**message["kept"]), message["start"], message["length"])
+                return b64encode(data).decode()
+            case other:
+                raise BadSpec(f"a handler's process asked for {other!r}, which is not known")
+
+    def _answer(self, number: int, work: Awaitable[Json]) -> None:
         task = asyncio.ensure_future(self._answer_when_done(number, work))
         self._asks.add(task)
         task.add_done_callback(self._asks.discard)
 
-    async def _answer_when_done(self, number: int, work: Awaitable[Kept | None]) -> None:
+    async def _answer_when_done(self, number: int, work: Awaitable[Json]) -> None:
         answer: dict[str, Json] = {"n": number}
         try:
-            kept = await work
-            answer["kept"] = None if kept is None else asdict(kept)
+            answer["value"] = await work
         except HandlerStopped as error:
             answer["stopped"] = str(error)
         except (TelecineError, OSError) as error:

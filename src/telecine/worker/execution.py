@@ -99,7 +99,7 @@ class Execution:
 
     def _inline(self, attempt: Attempt, place: Place, brief: Brief) -> Coroutine[Any, Any, Any]:
         tools = self._tools
-        voice = InlineVoice(attempt, tools.held, tools.recorder, tools.scratch)
+        voice = InlineVoice(attempt, tools.held, tools.recorder, tools.scratch, tools.options)
         return place.handler(HandlerBench(attempt.lease, brief, voice))  # type: ignore[return-value]
 
     async def _briefed(self, attempt: Attempt, place: Place) -> object:
@@ -120,7 +120,7 @@ class Execution:
     async def _in_thread(self, attempt: Attempt, place: Place, brief: Brief) -> object:
         """A thread of its own, not of a pool: one that never returns must not keep the process from ending."""
         tools = self._tools
-        own = (attempt, tools.held, tools.recorder, tools.scratch)
+        own = (attempt, tools.held, tools.recorder, tools.scratch, tools.options)
         bench = HandlerBench(attempt.lease, brief, ThreadVoice(own, self._loop, waits=not place.is_async))
         ended: asyncio.Future[object] = self._loop.create_future()
         attempt.interrupt = _only_ask

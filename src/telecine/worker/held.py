@@ -6,6 +6,7 @@ from asyncio import TimerHandle
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 from telecine.engine.holding import Totals
@@ -25,8 +26,8 @@ class Attempt:
     """
 
     __slots__ = (
-        "farewell", "interrupt", "key", "killed", "lease", "life", "news", "note", "progress", "stopping", "task",
-        "timer", "until",
+        "_fetched", "farewell", "interrupt", "key", "killed", "lease", "life", "news", "note", "progress", "stopping",
+        "task", "timer", "until",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, until: float) -> None:
@@ -43,6 +44,14 @@ class Attempt:
         self.interrupt: Interrupt | None = None  # makes the handler end; from any thread; True: at once
         self.timer: TimerHandle | None = None  # for the hard time limit
         self.task: object = None  # the asyncio task of an inline handler
+        self._fetched: dict[str, Path] | None = None
+
+    @property
+    def fetched(self) -> dict[str, Path]:
+        """Artifacts that were fetched and hashed for this attempt, by key."""
+        if self._fetched is None:
+            self._fetched = {}
+        return self._fetched
 
 
 class Held:

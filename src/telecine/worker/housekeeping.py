@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
 
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.audit import Auditor
-from telecine.engine.retention import NOTHING, Ages, Retired, retire
+from telecine.engine.clearing import clear
+from telecine.engine.retention import NOTHING, Ages, Retired, retire, retire_versions
 from telecine.engine.shelf import Shelf
-from telecine.errors import StoreError
+from telecine.errors import ArtifactError, StoreError
 from telecine.facts import MINUTE, SECOND, SWEEP, Millis
 from telecine.locks import Held, Locks
 
@@ -29,15 +31,16 @@ RETIRE_SECONDS = 3_600.0
 
 
 class Housekeeper:
-    """Audits a batch at each look, and retires what is old at the first look and then every hour."""
+    """Audits a batch at each look, drops versions that were replaced, deletes bytes that were freed; retires what is
+    old at the first look and then every hour."""
 
-    def __init__(self, engine: Engine, locks: Locks, *, name: str, artifacts: str, keep_jobs: Millis) -> None:
+    def __init__(self, engine: Engine, locks: Locks, *, name: str, artifacts: Artifacts, ages: Ages) -> None:
         self._store = engine.store
         self._world = engine.world
         self._locks = locks
         self._name = name
-        self._artifacts = Artifacts(artifacts)
-        self._ages = Ages(jobs=keep_jobs)
+        self._artifacts = artifacts
+        self._ages = ages
         self._shelf = Shelf()
         self._auditor = Auditor(engine.store, self._shelf)
         self._held: Held | None = None
@@ -49,7 +52,7 @@ class Housekeeper:
             while True:
                 try:
                     await self.once()
-                except StoreError as error:
+                except (StoreError, ArtifactError) as error:
                     log.warning("no housekeeping: %s", error)
                 except Exception:
                     # A fault here must cost one look, never the work beside it.
@@ -70,6 +73,10 @@ class Housekeeper:
         if self._world.mono() >= self._retire_at:
             self._retire_at = self._world.mono() + RETIRE_SECONDS
             await self._retire()
+        else:
+            _tell(await retire_versions(self._store, self._ages.versions))
+        if deleted := await clear(self._store, Bin(self._artifacts)):
+            log.info("deleted %s files that nobody needs any more", deleted)
 
     async def _is_mine(self) -> bool:
         if self._held is not None:
@@ -82,26 +89,34 @@ class Housekeeper:
         total = NOTHING
         async with aclosing(retire(self._store, self._shelf, self._ages)) as batches:
             async for batch in batches:
-                await self._delete(batch)
                 total += batch
                 if not await self._is_mine():
                     break
-        if total:
-            _tell(total)
+        _tell(total)
 
-    async def _delete(self, batch: Retired) -> None:
-        """The rows are gone already; bytes that stay behind cost room, no more."""
-        for key in batch.files:
-            try:
-                await self._artifacts.delete(key)
-            except Exception as error:
-                log.warning("artifact %s was not deleted: %s", key, error)
+
+class Bin:
+    """The place of artifacts, as whoever clears it sees it. What cannot be deleted now is tried again later."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+
+    async def under(self, prefix: str) -> list[str]:
+        return await self._artifacts.under(prefix)
+
+    async def delete(self, keys: Sequence[str]) -> Collection[str]:
+        failed = await self._artifacts.delete_many(keys)
+        if failed:
+            log.warning("%s files were not deleted; the first: %s", len(failed), next(iter(failed.values())))
+        return failed
 
 
 def _tell(total: Retired) -> None:
+    if not total:
+        return
     counts = {
         "jobs archived": total.jobs,
-        "files deleted": len(total.files),
+        "files freed": len(total.files),
         "versions dropped": total.versions,
         "keys dropped": total.keys,
         "events pruned": total.events,

@@ -14,20 +14,27 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from telecine.errors import BadFlow, HandlerStopped
-from telecine.facts import Fact, Failed, Json, Kept
-from telecine.flow import Handler
+from telecine.errors import BadFlow, BadSpec, HandlerStopped
+from telecine.facts import Fact, Failed, Json, Kept, Shelved
+from telecine.flow import Handler, MediaChild, Reader
 from telecine.worker import keeper
-from telecine.worker.bench import HandlerBench, Happened
-from telecine.worker.channel import brief_from, fact_to, lease_from, to_line
+from telecine.worker.bench import ONLY_INLINE, HandlerBench, Happened
+from telecine.worker.channel import brief_from, fact_to, lease_from, shelved_from, to_line
 from telecine.worker.outcome import of_error, of_return, trace_of
 from telecine.worker.source import FlowSource, load_flows
 
 PROGRESS_SECONDS = 0.05
+
+
+def _as_it_is(value: Json) -> Json:
+    return value
 
 
 class Channel:
@@ -54,7 +61,7 @@ class Channel:
         with self._saying:
             self._socket.sendall(line)
 
-    def ask(self, **message: Json) -> Awaitable[Any]:
+    def ask(self, read: Callable[[Json], Any] = _as_it_is, **message: Json) -> Awaitable[Any]:
         """Say it and get the answer: at once in plain code, to be awaited in a coroutine."""
         self._count += 1
         number = self._count
@@ -63,11 +70,11 @@ class Channel:
             waiting = _Waiting()
             self._asks[number] = waiting.give
             self.say(**message, n=number)
-            return Happened(_answer(waiting.take()))
+            return Happened(read(_answer(waiting.take())))
         future = loop.create_future()
         self._asks[number] = lambda answer: loop.call_soon_threadsafe(future.set_result, answer)
         self.say(**message, n=number)
-        return _awaited(future)
+        return _awaited(future, read)
 
     def _listen(self) -> None:
         for line in self._file:
@@ -98,24 +105,29 @@ def _running_loop() -> Any:
     return None if asyncio is None else asyncio._get_running_loop()
 
 
-async def _awaited(future: Awaitable[dict[str, Json]]) -> Kept | None:
-    return _answer(await future)
+async def _awaited(future: Awaitable[dict[str, Json]], read: Callable[[Json], Any]) -> Any:
+    return read(_answer(await future))
 
 
-def _answer(message: dict[str, Json]) -> Kept | None:
+def _answer(message: dict[str, Json]) -> Json:
     if "stopped" in message:
         raise HandlerStopped(message["stopped"])
     if "refused" in message:
         raise ValueError(message["refused"])
-    return None if message.get("kept") is None else Kept(**message["kept"])
+    return message["value"]
+
+
+def _shelves(value: Json) -> list[Shelved]:
+    return [shelved_from(item) for item in value]
 
 
 class ChannelVoice:
     """How the handler in the child is heard."""
 
-    def __init__(self, channel: Channel, scratch: Path) -> None:
+    def __init__(self, channel: Channel, scratch: Path, artifacts: str | None) -> None:
         self._channel = channel
         self._scratch = scratch
+        self._artifacts = artifacts
         self._told = 0.0
 
     @property
@@ -135,7 +147,31 @@ class ChannelVoice:
         return self._channel.ask(say="checkpoint", name=name, value=value)
 
     def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
-        return self._channel.ask(say="keep", name=name, path=str(Path(path).absolute()), facts=facts)
+        message = {"say": "keep", "name": name, "path": str(Path(path).absolute()), "facts": facts}
+        return self._channel.ask(lambda kept: Kept(**kept), **message)
+
+    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
+        return self._channel.ask(say="intact", kept=asdict(kept), check=check)
+
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
+        return self._channel.ask(_shelves, say="artifacts", stages=stages)
+
+    def published(self) -> Awaitable[list[Shelved]]:
+        return self._channel.ask(_shelves, say="published")
+
+    def fetch(self, kept: Kept) -> Awaitable[Path]:
+        return self._channel.ask(Path, say="fetch", kept=asdict(kept))
+
+    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
+        return self._channel.ask(b64decode, say="read", kept=asdict(kept), start=start, length=length)
+
+    def locate(self, kept: Kept) -> Path | None:
+        return None if self._artifacts is None or kept.key is None else Path(self._artifacts) / kept.key
+
+    def child(
+        self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
+    ) -> AbstractAsyncContextManager[MediaChild]:
+        raise BadSpec(ONLY_INLINE)
 
     def scratch(self) -> Path:
         return self._scratch
@@ -145,7 +181,9 @@ def perform(channel: Channel, order: dict[str, Any]) -> tuple[Fact, str | None]:
     """Load the flow, run the handler, and turn whatever comes of it into a fact."""
     sys.path[:] = order["path"]
     lease = lease_from(order["lease"])
-    bench = HandlerBench(lease, brief_from(order["brief"]), ChannelVoice(channel, Path(order["scratch"])))
+    bench = HandlerBench(
+        lease, brief_from(order["brief"]), ChannelVoice(channel, Path(order["scratch"]), order["artifacts"])
+    )
     try:
         handler = _handler(FlowSource(**order["source"]), lease.flow, lease.stage)
         with _Stop(channel):

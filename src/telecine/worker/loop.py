@@ -80,7 +80,8 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         scratch = Scratch(self._options.scratch, f"{self._options.name}-{self._world.new_id()[:12]}")
         await asyncio.to_thread(scratch.open)
-        artifacts = None if self._options.artifacts is None else Artifacts(self._options.artifacts)
+        place = self._options.artifacts
+        artifacts = None if place is None else Artifacts(place, self._options.s3)
         recorder = Recorder(self._words, self._world, artifacts)
         tools = Tools(self._words, self._held, self._outbox, recorder, scratch, self._options, self._world)
         self._execution = Execution(self._places, tools, self._claims.freed.set)

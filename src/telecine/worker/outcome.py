@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from telecine.errors import HandlerStopped
+from telecine.errors import HandlerStopped, MediaError
 from telecine.facts import Done, Fact, Failed, Piece, Released
 from telecine.flow import outcome_of
 
@@ -26,6 +26,8 @@ def of_return(returned: object) -> Done | Failed:
 def of_error(error: BaseException) -> Fact:
     if isinstance(error, HandlerStopped):
         return Released("stopped")
+    if isinstance(error, MediaError):  # it has a code of its own, and knows whether another try can help
+        return Failed(str(error), code=error.code, permanent=error.permanent)
     return Failed(f"{type(error).__name__}: {error}")
 
 

@@ -39,6 +39,12 @@ class Scratch:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    def fetched(self, key: Key, name: str) -> Path:
+        """A place for an artifact's bytes, out of the way of what the handler makes."""
+        folder = self.folder(key) / ".fetched"
+        folder.mkdir(exist_ok=True)
+        return folder / name
+
     def remove(self, key: Key) -> None:
         shutil.rmtree(self._path(key), ignore_errors=True)
         self.used.discard(key)

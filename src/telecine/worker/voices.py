@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+import signal
+from collections.abc import Awaitable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from telecine.facts import Json, Kept
-from telecine.worker.bench import Happened
+from telecine.errors import BadSpec
+from telecine.facts import Json, Kept, Shelved
+from telecine.flow import MediaChild, Reader
+from telecine.worker.bench import ONLY_INLINE, Happened
+from telecine.worker.child import MediaProcess
 from telecine.worker.held import Attempt, Held
+from telecine.worker.mediachild import Ways, media_child
 from telecine.worker.recorder import Recorder
 from telecine.worker.scratch import Scratch
+from telecine.worker.words import WorkerOptions
 
 T = TypeVar("T")
 
@@ -19,13 +27,17 @@ T = TypeVar("T")
 class InlineVoice:
     """For a handler on the worker's own loop."""
 
-    __slots__ = ("_attempt", "_held", "_recorder", "_scratch")
+    __slots__ = ("_attempt", "_family", "_held", "_options", "_recorder", "_scratch")
 
-    def __init__(self, attempt: Attempt, held: Held, recorder: Recorder, scratch: Scratch) -> None:
+    def __init__(
+        self, attempt: Attempt, held: Held, recorder: Recorder, scratch: Scratch, options: WorkerOptions
+    ) -> None:
         self._attempt = attempt
         self._held = held
         self._recorder = recorder
         self._scratch = scratch
+        self._options = options
+        self._family: set[MediaProcess] | None = None  # media children that live
 
     @property
     def stopping(self) -> bool:
@@ -43,8 +55,53 @@ class InlineVoice:
     def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
         return self._recorder.keep(self._attempt, name, path, facts)
 
+    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
+        return self._recorder.intact(self._attempt, self._held, kept, check)
+
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
+        return self._recorder.artifacts(self._attempt, stages)
+
+    def published(self) -> Awaitable[list[Shelved]]:
+        return self._recorder.published(self._attempt)
+
+    def fetch(self, kept: Kept) -> Awaitable[Path]:
+        return self._recorder.fetch(self._attempt, self._scratch, kept)
+
+    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
+        return self._recorder.read(kept, start, length)
+
+    def locate(self, kept: Kept) -> Path | None:
+        return self._recorder.locate(kept)
+
     def scratch(self) -> Path:
         return self._scratch.folder(self._attempt.key)
+
+    def child(
+        self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
+    ) -> AbstractAsyncContextManager[MediaChild]:
+        """Whoever ends the attempt ends its children, too: kindly through the handler, hard by ourselves."""
+        if self._family is None:
+            self._family = set()
+            self._attempt.interrupt = partial(_interrupt, self._attempt, self._family, asyncio.get_running_loop())
+        ways = Ways(
+            program=module,
+            folder=self.scratch(),
+            nice=self._options.media_nice,
+            term=self._options.term,
+            mono=self._recorder.mono,
+            say=self.line,
+        )
+        return media_child(ways, order, files, source, self._family)
+
+
+def _interrupt(attempt: Attempt, family: set[MediaProcess], loop: asyncio.AbstractEventLoop, hard: bool) -> None:
+    """From any thread if it must be at once."""
+    if hard:
+        for process in tuple(family):
+            process.send(signal.SIGKILL)
+    if isinstance(attempt.task, asyncio.Task):
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(attempt.task.cancel)
 
 
 class ThreadVoice(InlineVoice):
@@ -54,7 +111,7 @@ class ThreadVoice(InlineVoice):
 
     def __init__(
         self,
-        inline: tuple[Attempt, Held, Recorder, Scratch],
+        inline: tuple[Attempt, Held, Recorder, Scratch, WorkerOptions],
         loop: asyncio.AbstractEventLoop,
         *,
         waits: bool,
@@ -68,6 +125,26 @@ class ThreadVoice(InlineVoice):
 
     def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
         return self._over_there(self._recorder.keep(self._attempt, name, path, facts))
+
+    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
+        return self._over_there(self._recorder.intact(self._attempt, self._held, kept, check))
+
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
+        return self._over_there(self._recorder.artifacts(self._attempt, stages))
+
+    def published(self) -> Awaitable[list[Shelved]]:
+        return self._over_there(self._recorder.published(self._attempt))
+
+    def fetch(self, kept: Kept) -> Awaitable[Path]:
+        return self._over_there(self._recorder.fetch(self._attempt, self._scratch, kept))
+
+    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
+        return self._over_there(self._recorder.read(kept, start, length))
+
+    def child(
+        self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
+    ) -> AbstractAsyncContextManager[MediaChild]:
+        raise BadSpec(ONLY_INLINE)
 
     def _over_there(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from telecine.artifacts import S3Access
 from telecine.engine import Sweep
 from telecine.engine.holding import NOTHING, Totals
 from telecine.engine.register import Registration
@@ -81,12 +82,14 @@ class WorkerOptions:
     slots: int = 1
     labels: tuple[str, ...] = ()
     artifacts: str | None = None  # folder or URL; none: `bench.keep` is refused
+    s3: S3Access | None = None  # how to reach the bucket, if it is one
     grace: float = 300.0  # how long a drain lets handlers finish
     poll: float = 1.0  # how often an idle worker looks by itself
     beat: float = BEAT / SECOND
     news: float = 1.0  # progress and log lines do not wait longer than this for their beat
     sweep: float = SWEEP / SECOND
     term: float = 5.0  # from TERM to KILL
+    media_nice: int = 0  # how far media children yield to other processes
     lease: Millis = LEASE
 
     @property
