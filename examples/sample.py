@@ -1,4 +1,4 @@
-"""A little film to try things with: a moving test picture with a clock, and a tone. Made here, so nothing is fetched."""
+"""A little film to try things with: a moving test picture and a tone. Made here, so that nothing is fetched."""
 
 from fractions import Fraction
 from pathlib import Path

@@ -26,6 +26,10 @@ STEPS = {
 }  # fmt: skip
 
 
+# Shares of the whole: until the tasks are known, and while they run; the rest is checking and publishing.
+EARLY, ENCODING = 0.03, 0.89
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     """One rung or audio track. Times are those of its first and last recorded segment."""
@@ -69,13 +73,15 @@ async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
         return _without_plan(job)
     counts = {one.folder: one for one in await views.tally(job_id) if one.stage in ("audio", "video")}
     dropped = dropped_by(one.value for one in job.results if one.stage == "video")
-    eta, speed = _pace(job, plan, now)
+    found = tuple(qualities(plan, counts, dropped, job))
+    share = _share(job, found)
+    eta, speed = _pace(job, plan, share, now)
     return Progress(
         job_id=job.id,
         status=job.status,
         step=_step(job),
-        percent=round(100 * job.progress, 1),
-        qualities=tuple(qualities(plan, counts, dropped, job)),
+        percent=round(100 * share, 1),
+        qualities=found,
         length=plan.length,
         eta=eta,
         speed=speed,
@@ -146,12 +152,24 @@ def _step(job: JobView) -> str | None:
     return STEPS.get(busy or "")
 
 
-def _pace(job: JobView, plan: Plan, now: Instant) -> tuple[Millis | None, float | None]:
-    """How long still, and how fast, from what the encoding has taken since it began."""
+def _share(job: JobView, found: Iterable[Quality]) -> float:
+    """How far the job is. Recorded segments stay done, whatever became of the task that made them."""
+    if job.status == Status.COMPLETED:
+        return 1.0
+    made = [one for one in found if one.status != "skipped"]
+    total = sum(one.segments_total for one in made)
+    recorded = sum(one.segments_completed for one in made) / total if total else 1.0
+    of = {stage.name: stage.progress for stage in job.stages}
+    running = EARLY + ENCODING * max(recorded, of.get("video", 0.0))
+    return running + (1 - EARLY - ENCODING) * (of.get("verify", 0.0) + of.get("publish", 0.0)) / 2
+
+
+def _pace(job: JobView, plan: Plan, share: float, now: Instant) -> tuple[Millis | None, float | None]:
+    """How long still, and how fast, from what the job has taken since it began."""
     if job.started_at is None:
         return None, None
     passed = (job.ended_at or now) - job.started_at
-    speed = float(plan.length * SECOND / passed) * job.progress if passed > 0 else None
-    if Status(job.status).is_final or job.progress <= 0:
+    speed = float(plan.length * SECOND / passed) * share if passed > 0 else None
+    if Status(job.status).is_final or share <= EARLY:
         return None, speed
-    return round(passed * (1 - job.progress) / job.progress), speed
+    return round(passed * (1 - share) / share), speed
