@@ -71,6 +71,29 @@ def test_a_scrambled_broadcast_is_refused(tmp_path: Path) -> None:
     assert refused.value.code == "encrypted"
 
 
+@pytest.mark.parametrize(("entry", "codec"), [(b"zzzz", "an unknown codec"), (b"M8RG", "magicyuv")])
+def test_a_film_whose_pictures_cannot_be_decoded_is_not_taken_for_sound(
+    entry: bytes, codec: str, source: Kinds, tmp_path: Path
+) -> None:
+    data = source("mp4-h264").read_bytes().replace(b"avc1\0\0\0\0\0\0\0\1", entry + b"\0\0\0\0\0\0\0\1")
+    (tmp_path / "film.mp4").write_bytes(data)
+
+    with pytest.raises(Refused, match=codec) as refused:
+        probed(tmp_path / "film.mp4")
+
+    assert refused.value.code == "unsupported"
+
+
+def test_a_track_that_cannot_be_decoded_is_left_out_and_named(source: Kinds, tmp_path: Path) -> None:
+    data = source("mkv-5.1").read_bytes().replace(b"A_AC3", b"A_ZZ3")
+    (tmp_path / "film.mkv").write_bytes(data)
+
+    found = probed(tmp_path / "film.mkv")
+
+    assert found.sounds == ()
+    assert found.warnings == ("audio stream 1 is left out: an unknown codec is not decoded",)
+
+
 def test_the_sandboxed_child_finds_the_same_and_refuses_the_same(source: Kinds, tmp_path: Path) -> None:
     path = source("mp4-h264")
 
@@ -83,13 +106,13 @@ def test_the_sandboxed_child_finds_the_same_and_refuses_the_same(source: Kinds, 
 
 
 def test_a_film_is_described(source: Kinds) -> None:
-    found = probed(source("mp4-23.976"))
+    found = probed(source("mp4-h264"))
 
     assert found.format == "mov"
     assert found.seekable
     assert found.picture is not None
     assert (found.picture.codec, found.picture.shown, found.picture.depth) == ("h264", (320, 180), 8)
-    assert found.picture.rate == Fraction(24000, 1001)
+    assert found.picture.rate == Fraction(25)
     assert [(one.codec, one.rate, one.channels) for one in found.sounds] == [("aac", 48_000, 2)]
 
 

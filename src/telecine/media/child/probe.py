@@ -90,26 +90,37 @@ def _unreadable(head: bytes, said: Sequence[str]) -> Refused:
 
 
 def _picture(container: InputContainer) -> tuple[Picture | None, list[str]]:
-    """The best stream that really gives frames."""
+    """The best stream that really gives frames. A film whose pictures cannot be decoded is not taken for sound."""
     warnings: list[str] = []
+    fault: Refused | None = None
     for nth, stream in enumerate(_candidates(container)):
         if not opening.decoder_is_allowed(stream):
-            warnings.append(f"video stream {stream.index} is left out: {opening.codec_name(stream)} is not decoded")
+            message = f"its video stream {stream.index} is {opening.codec_name(stream)}, which is not decoded"
+            fault = fault or Refused("unsupported", message, permanent=True)
             continue
         if nth:  # a seek to the begin may skip a transport stream's first frames: not without need
             container.seek(0)
-        frames = _first_frames(container, stream)
-        if frames:
-            return _described(stream, frames, warnings), warnings
-        warnings.append(f"video stream {stream.index} is left out: no frame of it could be decoded")
-    if warnings and not container.streams.audio:
-        raise Refused("damaged", warnings[0], permanent=True)
+        seen = _FirstFrames(container, stream)
+        if seen.frames:
+            return _described(stream, seen.frames, warnings), warnings
+        if seen.packets:
+            message = f"no frame of its video stream {stream.index} can be decoded"
+            fault = fault or Refused("damaged", message, permanent=True)
+        else:
+            warnings.append(f"video stream {stream.index} is empty")
+    if fault is not None:
+        raise fault
     return None, warnings
 
 
 def _candidates(container: InputContainer) -> list[Any]:
-    film = [one for one in container.streams.video if not one.disposition & _NOT_FILM and not _is_cover(one)]
-    return sorted(film, key=lambda one: (-one.width * one.height, not one.disposition & Disposition.default, one.index))
+    """Streams that may be the film, the largest first."""
+    film: list[Any] = [one for one in container.streams.video if not one.disposition & _NOT_FILM and not _is_cover(one)]
+    return sorted(film, key=lambda one: (-_pixels(one), not one.disposition & Disposition.default, one.index))
+
+
+def _pixels(stream: Any) -> int:
+    return 0 if opening.decoder_name(stream) is None else int(stream.width * stream.height)
 
 
 def _is_cover(stream: Stream) -> bool:
@@ -117,22 +128,26 @@ def _is_cover(stream: Stream) -> bool:
     return stream.frames == 1 and opening.codec_name(stream) in _PICTURE_CODECS
 
 
-def _first_frames(container: InputContainer, stream: Any) -> list[VideoFrame]:
-    opening.prepare(stream)
-    try:
-        return list(islice(_frames(container, stream), _FRAMES))
-    except av.error.EOFError:
-        return []
+class _FirstFrames:
+    """The first frames of a stream, and from how many packets they came."""
 
-
-def _frames(container: InputContainer, stream: Any) -> Iterator[VideoFrame]:
-    for packet in islice(container.demux(stream), _PACKETS):
-        if packet.has_sidedata("encryption_info"):
-            raise refusal()
+    def __init__(self, container: InputContainer, stream: Any) -> None:
+        self.packets = 0
+        opening.prepare(stream)
         try:
-            yield from packet.decode()
-        except (av.error.InvalidDataError, av.error.PatchWelcomeError):
-            continue  # a stream may begin in the middle of something: the next keyframe mends it
+            self.frames = list(islice(self._decoded(container, stream), _FRAMES))
+        except av.error.EOFError:
+            self.frames = []
+
+    def _decoded(self, container: InputContainer, stream: Any) -> Iterator[VideoFrame]:
+        for packet in islice(container.demux(stream), _PACKETS):
+            self.packets += bool(packet.size)
+            if packet.has_sidedata("encryption_info"):
+                raise refusal()
+            try:
+                yield from packet.decode()
+            except (av.error.InvalidDataError, av.error.PatchWelcomeError):
+                continue  # a stream may begin in the middle of something: the next keyframe mends it
 
 
 def _described(stream: Any, frames: Sequence[VideoFrame], warnings: list[str]) -> Picture:
