@@ -113,6 +113,7 @@ def test_what_the_operator_allows_may_be_asked(allowed: str, site: Site, tmp_pat
     ("address", "public"),
     [
         ("93.184.215.14", True), ("2606:2800:21f:cb07:6820:80da:af6b:8b2c", True), ("64:ff9b::5db8:d70e", True),
+        ("::ffff:93.184.215.14", True),
         ("10.1.2.3", False), ("172.16.0.1", False), ("192.168.1.1", False), ("127.0.0.1", False), ("0.0.0.0", False),
         ("169.254.169.254", False), ("100.64.0.1", False), ("224.0.0.1", False), ("240.0.0.1", False),
         ("255.255.255.255", False), ("198.18.0.1", False), ("::", False), ("::1", False), ("fe80::1", False),
