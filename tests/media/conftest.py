@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -16,17 +18,40 @@ from tests.media.sources import KINDS
 def source(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The file of a kind, by its name."""
     folder = tmp_path_factory.mktemp("films")
+    making = Lock()
     made: dict[str, Path] = {}
 
     def made_once(name: str) -> Path:
-        if name not in made:
-            kind = KINDS[name]
-            home = folder / name
-            home.mkdir()
-            made[name] = kind.make(home / f"film.{kind.suffix}")
+        with making:
+            if name not in made:
+                kind = KINDS[name]
+                home = folder / name
+                home.mkdir()
+                made[name] = kind.make(home / f"film.{kind.suffix}")
         return made[name]
 
     return made_once
+
+
+@pytest.fixture(scope="session")
+def looked(
+    request: pytest.FixtureRequest, source: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], drive.Looked]]:
+    """What is in the film of a kind. One thread looks ahead while tests encode: there are two cores to use."""
+    folder = tmp_path_factory.mktemp("looked")
+    with ThreadPoolExecutor(1) as ahead:
+        looking = {
+            name: ahead.submit(lambda one=name: drive.look(source(one), folder / one)) for name in _asked(request)
+        }
+        yield lambda name: looking[name].result()
+        ahead.shutdown(cancel_futures=True)
+
+
+def _asked(request: pytest.FixtureRequest) -> list[str]:
+    """The kinds whose film this run looks at, in the order of its tests."""
+    tests = (item for item in request.session.items if "looked" in getattr(item, "fixturenames", ()))
+    names = (test.callspec.params["name"] for test in tests if hasattr(test, "callspec"))
+    return list(dict.fromkeys(names))
 
 
 @pytest.fixture(scope="session")

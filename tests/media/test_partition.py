@@ -1,7 +1,8 @@
 """Whatever the source and however it is cut: every frame once, in order, at its time, and the sound beside it.
 
-Segments of one second in chunks of two, each chunk in a process of its own, against one pass over the whole film.
-The numbers are read from the pictures; what should be seen is known from how the film was shot, not from the plan.
+Segments of one second in chunks of two, each chunk in a process of its own, against one plain decode of the source, or
+one pass over the whole film where its pictures are changed on the way. The numbers are read from the pictures; which
+ones should be seen is known from how the film was shot, not from the plan.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import pytest
 
 from telecine.media.grid import Film
 from telecine.media.ladder import Ladder, Step, climb
-from telecine.media.orders import EncodeAudio, Rung, Timing
+from telecine.media.orders import Rung, Timing
 from tests.media import drive
-from tests.media.drive import Made
+from tests.media.drive import Looked, Made
 from tests.media.paint import bursts, heard, picture_hash, read_number
 from tests.media.sources import FILMS, Kind
 
 Films = Callable[[str], Path]
+Looks = Callable[[str], Looked]
 Inits = Callable[..., dict[str, bytes]]
 SOME_GRID = Timing(rate=Fraction(25), frames=1, gop=25, per_segment=25)  # audio has none of its own
 LADDER: Ladder = (
@@ -36,6 +38,7 @@ PER_CHUNK = 2
 AUDIO_FRAME = Fraction(1024, 48_000)
 WHOLE = [name for name, kind in FILMS.items() if kind.numbers and not kind.damaged and name != "mkv-repeated-pts"]
 SOUNDING = [name for name, kind in FILMS.items() if kind.voices and not kind.damaged]
+UNCUT = ["mp4-h264", "ts-starts-at-10-s", "webm-vp9", "mkv-23.976", "mkv-5.1", "mkv-three-languages", "m4a-audio-only"]
 # Where decoded source pictures can be compared with the lossless rung: nothing is scaled, turned or left out.
 UNTOUCHED = {name for name, kind in FILMS.items() if kind.untouched and kind.rate is not None and name != "mp4-120"}
 
@@ -45,63 +48,73 @@ class Shown:
     """What a decoder shows of one rung."""
 
     numbers: tuple[int, ...]
-    hashes: tuple[str, ...]
     times: tuple[int, ...]
     size: tuple[int, int]
+    hashes: tuple[str, ...]
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_every_frame_comes_once_and_in_order(source: Films, made_inits: Inits, tmp_path: Path, name: str) -> None:
-    kind, looked = FILMS[name], drive.look(source(name), tmp_path)
-    grid = drive.timing(looked)
-    rungs = climb(LADDER, looked.picture, grid.rate).rungs
+def test_every_frame_comes_once_and_in_order(
+    source: Films, looked: Looks, made_inits: Inits, tmp_path: Path, name: str
+) -> None:
+    kind, film = FILMS[name], looked(name)
+    grid = drive.timing(film)
+    rungs = climb(LADDER, film.picture, grid.rate).rungs
     inits = made_inits(grid, rungs)
-    chunks = drive.chunks_of(looked, grid, PER_CHUNK)
+    chunks = drive.chunks_of(film, grid, PER_CHUNK)
 
-    orders = drive.video_orders(looked, grid, rungs, [*chunks, *drive.chunks_of(looked, grid, grid.segments)], inits)
-    *pieces, whole = drive.each(looked, orders, tmp_path)
-    cut, single = drive.gather(pieces), drive.gather([whole])
+    made = drive.gather(drive.each(film, drive.video_orders(film, grid, rungs, chunks, inits), tmp_path))
+    shown = {name: show(one.after(inits[name])) for name, one in made.items()}
 
-    should = expected(kind, grid)
-    assert looked.picture.shown == kind.shown
-    assert set(cut) == set(single) == {rung.name for rung in rungs} == {"lossless", "small"}
+    assert film.picture.shown == kind.shown
+    assert set(shown) == {"lossless", "small"}
     for rung in rungs:
-        check_pieces(cut[rung.name], grid)
-        check_pieces(single[rung.name], grid)
-        seen = show(cut[rung.name].after(inits[rung.name]))
-        assert seen.numbers == should
+        check_pieces(made[rung.name], grid)
+        seen = shown[rung.name]
+        assert seen.numbers == expected(kind, grid)
         assert [time - seen.times[0] for time in seen.times] == [n * grid.step for n in range(grid.frames)]
         assert seen.size == (rung.width, rung.height) == size_of(rung, kind)
-    lossless = show(cut["lossless"].after(inits["lossless"]))
-    assert lossless == show(single["lossless"].after(inits["lossless"]))
     if name in UNTOUCHED:
-        assert lossless.hashes == pictures(source(name))
+        assert shown["lossless"].hashes == pictures(source(name)), "the source's own pictures, bit by bit"
+    else:
+        assert shown["lossless"] == in_one_pass(film, grid, rungs[-1], inits, tmp_path)
 
 
 @pytest.mark.parametrize("name", SOUNDING)
-def test_sound_that_is_cut_is_the_sound_that_is_not(
-    source: Films, made_inits: Inits, tmp_path: Path, name: str
+def test_sound_is_cut_on_the_films_grid_and_stays_beside_it(
+    looked: Looks, made_inits: Inits, tmp_path: Path, name: str
 ) -> None:
-    kind, looked = FILMS[name], drive.look(source(name), tmp_path)
-    film = drive.span(looked)
-    orders = drive.audio_orders(looked, film)
+    kind, film = FILMS[name], looked(name)
+    span = drive.span(film)
+    orders = drive.audio_orders(film, span)
     inits = made_inits(SOME_GRID, (), [order.track for order in orders])
 
-    said = drive.each(looked, [*orders, *(replace(one, borders=film.borders[:1]) for one in orders)], tmp_path)
-    cut, uncut = drive.gather(said[: len(orders)]), drive.gather(said[len(orders) :])
+    made = drive.gather(drive.each(film, orders, tmp_path))
 
-    assert len(cut) == len(kind.voices)
+    assert [order.sound.language for order in orders] == [voice.language for voice in kind.voices]
     for order, voice in zip(orders, kind.voices, strict=True):
-        made, whole = cut[order.track.name], uncut[order.track.name]
-        check_borders(made, order, film)
-        samples = listen(made.after(inits[order.track.name]))
-        assert samples == listen(whole.after(inits[order.track.name]))
-        assert abs(len(samples) - film.length * 48_000) < 1024
+        check_borders(made[order.track.name], span)
+        samples = listen(made[order.track.name].after(inits[order.track.name]))
+        assert abs(len(samples) - span.length * 48_000) < 1024
         found = bursts(samples, 48_000)
         assert sorted(found) == kind.heard(voice)
         for second, at in found.items():
             assert abs(at - (second - kind.begins)) <= AUDIO_FRAME + kind.late, f"second {second} is heard at {at}"
-    assert [one.sound.language for one in orders] == [voice.language for voice in kind.voices]
+
+
+@pytest.mark.parametrize("name", UNCUT)
+def test_sound_that_is_cut_is_the_sound_that_is_not(
+    looked: Looks, made_inits: Inits, tmp_path: Path, name: str
+) -> None:
+    film = looked(name)
+    order = drive.audio_orders(film, drive.span(film))[-1]
+    [init] = made_inits(SOME_GRID, (), [order.track]).values()
+
+    cut, uncut = drive.each(film, [order, replace(order, borders=order.borders[:1])], tmp_path)
+
+    assert len(cut.segments) == len(order.borders) > 1
+    [pieces], [whole] = drive.gather([cut]).values(), drive.gather([uncut]).values()
+    assert listen(pieces.after(init)) == listen(whole.after(init))
 
 
 # --- what should come out ----------------------------------------------------------------------------------------
@@ -138,11 +151,11 @@ def check_pieces(made: Made, grid: Timing) -> None:
         assert segment.duration == len(frames) * grid.step
 
 
-def check_borders(made: Made, order: EncodeAudio, film: Film) -> None:
+def check_borders(made: Made, film: Film) -> None:
     """Audio is cut at the AAC frame nearest to the video's border, and no frame is lost between two segments."""
     assert [segment.number for segment in made.segments] == list(range(len(film.borders)))
     at = 0
-    for segment, body, border in zip(made.segments, made.bodies, order.borders, strict=True):
+    for segment, body, border in zip(made.segments, made.bodies, film.borders, strict=True):
         assert segment.start == tfdt(body) == at
         if segment.number:
             assert abs(segment.start - 1024 - border * 48_000) <= 1024
@@ -165,10 +178,19 @@ def show(joined: bytes) -> Shown:
         frames = list(film.decode(video=0))
     return Shown(
         numbers=tuple(map(read_number, frames)),
-        hashes=tuple(map(picture_hash, frames)),
         times=tuple(frame.pts for frame in frames if frame.pts is not None),
         size=(frames[0].width, frames[0].height),
+        hashes=tuple(map(picture_hash, frames)),
     )
+
+
+def in_one_pass(film: Looked, grid: Timing, rung: Rung, inits: dict[str, bytes], folder: Path) -> Shown:
+    """The rung as one child makes it that decodes the film from begin to end."""
+    assert rung.lossless
+    whole = drive.chunks_of(film, grid, grid.segments)
+    made = drive.gather(drive.each(film, drive.video_orders(film, grid, [rung], whole, inits), folder / "whole"))
+    check_pieces(made[rung.name], grid)
+    return show(made[rung.name].after(inits[rung.name]))
 
 
 def pictures(path: Path) -> tuple[str, ...]:
