@@ -118,6 +118,10 @@ class Done:
     stop: bool = False
 
 
+# What a handler that returns nothing has said; made once.
+JUST_DONE = Done()
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """The handler could not do it. Retried by the stage's policy unless `permanent`."""
@@ -192,8 +196,7 @@ class Task(NamedTuple):
     failing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class Lease(NamedTuple):
     """The right to work on a task, until `until`.
 
     `token` is the fence: it grows at every claim and never falls, and the store refuses a word

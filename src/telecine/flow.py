@@ -20,7 +20,21 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from telecine.errors import BadFlow
-from telecine.facts import MINUTE, PHASES, SECOND, Brief, Done, Failed, Json, Kept, Outcome, Policy, Shelved, Status
+from telecine.facts import (
+    JUST_DONE,
+    MINUTE,
+    PHASES,
+    SECOND,
+    Brief,
+    Done,
+    Failed,
+    Json,
+    Kept,
+    Outcome,
+    Policy,
+    Shelved,
+    Status,
+)
 from telecine.graph import Graph, StageSpec, build
 
 Run = Literal["process", "thread", "inline"]
@@ -207,7 +221,7 @@ def outcome_of(returned: object) -> Outcome:
     """Turn what a handler returned into an outcome; nothing at all means done."""
     match returned:
         case None:
-            return Done()
+            return JUST_DONE
         case Done() | Failed():
             return returned
         case _:

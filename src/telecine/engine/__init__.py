@@ -178,10 +178,10 @@ class Engine:
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:
             await self._wind_down(job_id)
-        if len(rows) < wanted:
+        if not rows:
             self.bell.ring(await self.store.run(claiming.unpark))
-            # Nothing was granted under this request yet, so what fell due just now can be.
-            rows = rows or [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
+            # What fell due just now can be granted. So is, to a repeat, what the first was granted while it waited.
+            rows = [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
         graphs = await self.store.read(lambda: claiming.graphs_for(rows, self._shelf)) if rows else {}
         self._reception.remember((row, graphs[row["flow_id"]]) for row in rows)
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]

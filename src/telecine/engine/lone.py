@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from telecine.engine.consequences import Flags, Standing, effect_of
 from telecine.engine.settle import digest_of
-from telecine.facts import Answer, Done, Fact, State, Task, TaskId, Word
+from telecine.facts import JUST_DONE, Answer, Done, Fact, State, Task, TaskId, Word
 from telecine.graph import Graph, StageRow
 from telecine.lifecycle import After, decide
 from telecine.store import Ask, Row, Steps
@@ -42,7 +42,8 @@ class Memory:
         """What is known about this lease, if its word can go the short way."""
         known = self._rows.pop((word.task_id, word.token), None)
         fact = word.fact
-        return known if isinstance(fact, Done) and fact == Done(result=fact.result) else None
+        plain = fact is JUST_DONE or (isinstance(fact, Done) and fact == Done(result=fact.result))
+        return known if plain else None
 
 
 class _NoDice:
@@ -114,7 +115,9 @@ def settle_lone(known: Sequence[Known]) -> Steps[dict[int, Answer]]:
 
 
 def _result(fact: Fact) -> str | None:
-    return dumps(fact.result) if isinstance(fact, Done) and fact.result is not None else None
+    if fact is JUST_DONE or not isinstance(fact, Done) or fact.result is None:
+        return None
+    return dumps(fact.result)
 
 
 def _by_task(known: Known) -> int:

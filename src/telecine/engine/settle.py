@@ -24,7 +24,21 @@ from telecine.engine import carrying
 from telecine.engine.consequences import Ripple, ripple
 from telecine.engine.ledger import Move, is_required
 from telecine.engine.shelf import Shelf
-from telecine.facts import STATES, Answer, Done, Expired, Fact, Failed, Overdue, Piece, State, Task, TaskId, Word
+from telecine.facts import (
+    JUST_DONE,
+    STATES,
+    Answer,
+    Done,
+    Expired,
+    Fact,
+    Failed,
+    Overdue,
+    Piece,
+    State,
+    Task,
+    TaskId,
+    Word,
+)
 from telecine.graph import Graph, is_plain
 from telecine.lifecycle import After, decide
 from telecine.retry import Dice
@@ -175,13 +189,10 @@ def _downstream(graph: Graph, start: int, target: int) -> bool:
     return target in seen and target != start
 
 
-_PLAIN_DONE = Done()
-
-
 def digest_of(fact: Fact) -> str:
     """Tells a repeated word from another one under the same token."""
     match fact:
-        case Done() if fact is _PLAIN_DONE or fact == _PLAIN_DONE:
+        case Done() if fact is JUST_DONE or fact == JUST_DONE:
             return "done"
         case Done():
             plan = {k: [_plain(p) for p in v] for k, v in (fact.plan or {}).items()}

@@ -41,13 +41,16 @@ class Claims:
             if wanted == 0:
                 self.freed.clear()
                 await self.freed.wait()
-            elif await self._claim_some(wanted, held, start) < wanted:
+            elif not await self._claim_some(wanted, held, start):
                 await self._wait_for_work(held, outbox)
         await asyncio.Event().wait()
 
     def _wanted(self, held: Held, outbox: Outbox) -> int:
-        """Free slots; none while as many outcomes wait for their answer, or while we are not to claim."""
-        if self.mode is not Mode.ACTIVE or held.worker is None or outbox.unsettled >= self._options.slots:
+        """Free slots; none while outcomes pile up, or while we are not to claim.
+
+        One batch of outcomes may be under way while the next tasks are claimed and run, no more.
+        """
+        if self.mode is not Mode.ACTIVE or held.worker is None or outbox.unsettled > self._options.slots:
             return 0
         return max(0, self._options.slots - held.running)
 

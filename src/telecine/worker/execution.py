@@ -1,6 +1,6 @@
 """Run the handler of each claimed task, where its stage says, and say how it ended.
 
-start ──▶ inline: a task on this loop ──┐
+start ──▶ inline: on this loop ─────────┐
       ──▶ thread                        ├──▶ ended ──▶ outbox
       ──▶ process: a child              ┘
                 ▲
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from telecine.facts import SECOND, Brief, Done, Fact, Failed, Released
 from telecine.flow import Flow, Handler, Run
 from telecine.worker.bench import HandlerBench
 from telecine.worker.conversation import run_in_child
+from telecine.worker.eager import Eager
 from telecine.worker.held import Attempt, Held
 from telecine.worker.outbox import Outbox, insist
 from telecine.worker.outcome import of_error, of_return, trace_of
@@ -79,6 +81,8 @@ class Execution:
         self._tools = tools
         self._freed = freed
         self._loop = asyncio.get_running_loop()
+        self._queue: deque[tuple[Attempt, Place]] = deque()
+        self._runner: asyncio.Task[None] | None = None  # begins what is in the queue
 
     def start(self, attempt: Attempt) -> None:
         lease = attempt.lease
@@ -89,9 +93,37 @@ class Execution:
             late = Failed("hard time limit reached", code="timed_out")
             attempt.timer = self._loop.call_later(lease.limit / SECOND, partial(self.stop, attempt, late, hard=False))
         if place.run == "inline" and not lease.needs_brief:
-            self._start_task(attempt, self._inline(attempt, place, NOTHING_KEPT))
+            self._queue.append((attempt, place))
+            self._begin_queued()
         else:
             self._start_task(attempt, self._briefed(attempt, place))
+
+    def _begin_queued(self) -> None:
+        if self._queue and self._runner is None:
+            self._runner = self._loop.create_task(self._run_queued())
+
+    async def _run_queued(self) -> None:
+        """Begin handler after handler; the first one that waits has this task for itself, the rest get another."""
+        me = self._runner
+        while self._queue:
+            attempt, place = self._queue.popleft()
+            if attempt.stopping:
+                self._ended(attempt, Released("stopped"))
+                continue
+            attempt.task = me
+            try:
+                handler = Eager(self._inline(attempt, place, NOTHING_KEPT))
+            except Exception as error:  # it did not even take its bench
+                self._over(attempt, None, error)
+                continue
+            if not handler.begin():
+                self._runner = None
+                self._begin_queued()
+                await handler
+                self._over(attempt, handler.result, handler.error)
+                return
+            self._over(attempt, handler.result, handler.error)
+        self._runner = None
 
     def _start_task(self, attempt: Attempt, work: Coroutine[Any, Any, Any]) -> None:
         task = attempt.task = self._loop.create_task(work)
@@ -146,15 +178,22 @@ class Execution:
             self._loop.call_soon_threadsafe(lambda: None if ended.done() else give(value))
 
     def _task_ended(self, attempt: Attempt, task: asyncio.Task[Any]) -> None:
-        fact: Fact
         if task.cancelled():
-            fact = Released("stopped") if attempt.stopping else Failed("the handler was cancelled", code="cancelled")
+            self._over(attempt, None, asyncio.CancelledError())
         elif (error := task.exception()) is not None:
+            self._over(attempt, None, error)
+        else:
+            self._over(attempt, task.result(), None)
+
+    def _over(self, attempt: Attempt, returned: object, error: BaseException | None) -> None:
+        fact: Fact
+        if isinstance(error, asyncio.CancelledError):
+            fact = Released("stopped") if attempt.stopping else Failed("the handler was cancelled", code="cancelled")
+        elif error is not None:
             fact = of_error(error)
             if isinstance(fact, Failed):
                 self._tools.held.line(attempt, fact.message, "error", data={"traceback": trace_of(error)})
         else:
-            returned = task.result()
             fact = returned if isinstance(returned, Released) else of_return(returned)
         self._ended(attempt, fact)
 
