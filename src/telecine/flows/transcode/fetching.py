@@ -27,6 +27,7 @@ from telecine.media.grid import Chunk, Film, film_of, film_of_sound, timing_for,
 from telecine.media.index import Index, build_index
 from telecine.media.ladder import Climb, Ladder, climb
 from telecine.media.ladder_spec import read_ladder
+from telecine.media.limits import check_index
 from telecine.media.orders import Init, MakeInits, Remux, Scan, Timing, Track
 from telecine.media.plain import from_plain, to_plain
 from telecine.media.planner import plan_chunks
@@ -76,9 +77,13 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
         scanned = await _scan(bench, options, origin, source)
         if scanned.index is None or not scanned.index.needs_remux:
             return scanned
-    origin = await _remux(bench, options, origin, source)
+    origin, damaged = await _remux(bench, options, origin, source)
     copied = await probe(bench, origin, options)
-    return await _scan(bench, options, origin, _told_by(source, copied), remuxed=True)
+    scanned = await _scan(bench, options, origin, _told_by(source, copied), remuxed=True)
+    if scanned.index is None:
+        return scanned
+    # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
+    return replace(scanned, index=replace(scanned.index, damaged=scanned.index.damaged + damaged))
 
 
 async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, *, remuxed: bool = False) -> Scanned:
@@ -91,22 +96,23 @@ async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, 
     if source.picture is not None:
         packets = from_plain(Packets, found["packets"])
         index = build_index(packets, declared=source.picture.rate, remuxed=remuxed)
+        check_index(index, options.bounds)
     return Scanned(origin, source, index, samples)
 
 
-async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> Origin:
+async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Origin, int]:
     kept = await bench.kept(REMUXED, check=True)
     if kept is None:
         streams = [source.picture.stream] if source.picture else []
         streams += [sound.stream for sound in source.sounds]
         order = Remux(format=source.format, streams=tuple(streams), limits=options.limits())
         async with opened(bench, origin) as reading:
-            await answer(bench, order, reading, of=origin.size)
+            found = await answer(bench, order, reading, of=origin.size)
         path = bench.scratch / REMUXED
-        kept = await bench.keep(REMUXED, path)
+        kept = await bench.keep(REMUXED, path, damaged=found["damaged"])
         path.unlink()
         bench.log("the source cannot be sought in exactly, so its streams were copied into a file that can")
-    return Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256)
+    return Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256), int(kept.facts["damaged"])
 
 
 def _told_by(original: Source, copied: Source) -> Source:
@@ -167,8 +173,9 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
 
 def ladder_of(spec: TranscodeSpec, options: Options) -> Ladder:
     ladder = read_ladder(spec.ladder or options.ladder, options.ladders)
-    preset = spec.preset or options.preset
-    return tuple(replace(step, preset=preset, lossless=step.lossless or spec.lossless) for step in ladder)
+    return tuple(
+        replace(step, preset=spec.preset or step.preset, lossless=step.lossless or spec.lossless) for step in ladder
+    )
 
 
 def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Film) -> tuple[Sounding, ...]:

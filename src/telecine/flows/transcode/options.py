@@ -23,7 +23,6 @@ class Options:
 
     ladder: str = "web-compact"
     ladders: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = "veryfast"
     segment_seconds: float = 6.0
     gop_seconds: float = 2.0
     damaged: str = "fail"

@@ -1,0 +1,40 @@
+"""Run something and say what it cost: wall time, CPU of the whole process tree, and how much memory it had at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Cost:
+    wall: float
+    cpu: float
+    rss: int  # bytes, of the largest process of the tree
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.wall + other.wall, self.cpu + other.cpu, max(self.rss, other.rss))
+
+
+class DidNotWork(Exception):
+    """A command failed; the message is the end of what it said."""
+
+
+def run(command: Sequence[str | Path], *, environment: dict[str, str] | None = None) -> tuple[Cost, str]:
+    """The cost and the output of a command; its children count as soon as it has waited for them."""
+    with tempfile.TemporaryFile() as out:
+        begun = time.monotonic()
+        process = subprocess.Popen(list(map(str, command)), stdout=out, stderr=subprocess.STDOUT, env=environment)
+        _, status, used = os.wait4(process.pid, 0)
+        wall = time.monotonic() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        said = out.read().decode(errors="replace")
+    if process.returncode:
+        raise DidNotWork(f"{Path(str(command[0])).name} ended with {process.returncode}: {said[-1000:]}")
+    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024), said

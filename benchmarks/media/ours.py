@@ -1,0 +1,105 @@
+"""python -m benchmarks.media.ours FILM FOLDER: one film through the real engine and a real worker, video only.
+
+Run as a process of its own, so that its whole tree can be measured. The last line is a JSON object: what the stages
+took, what their children used, and the orders that those were given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from telecine.engine import Submission
+from telecine.facts import Status
+from telecine.settings import Settings
+from telecine.wiring import Parts, built_in_flows, make_worker, open_engine
+
+LADDER = [
+    {"height": 1080, "kbps": 6000}, {"height": 720, "kbps": 3000}, {"height": 540, "kbps": 2000},
+    {"height": 360, "kbps": 800},
+]  # fmt: skip
+LOOK_SECONDS = 0.02
+
+
+def settings_in(folder: Path, slots: int) -> Settings:
+    return Settings(
+        database_url=f"sqlite:///{folder}/telecine.db",
+        artifacts_url=f"{folder}/artifacts",
+        scratch=folder / "scratch",
+        slots=slots,
+    )
+
+
+async def transcode(film: Path, folder: Path, slots: int, *, chunk: int | None, until_first: bool) -> dict[str, Any]:
+    spec = {"source": str(film), "ladder": LADDER, "audio": "first" if until_first else "none"}
+    spec |= {"poster": False, "sprites": False} | ({"chunk_segments": chunk} if chunk else {})
+    async with open_engine(settings_in(folder, slots)) as parts:
+        flows = built_in_flows(parts.settings)
+        for flow in flows:
+            await parts.engine.register(flow)
+        worker = make_worker(parts, flows)
+        running = asyncio.create_task(worker.run())
+        while not (await parts.engine.views.stats()).workers:
+            await asyncio.sleep(LOOK_SECONDS)
+        begun = time.monotonic()
+        [job] = await parts.engine.submit_many([Submission(flow="transcode", spec=spec)])
+        if until_first:
+            told: dict[str, Any] = {"first_segment": await _first_segment(parts, job.job_id, begun)}
+        else:
+            told = await _whole(parts, job.job_id)
+        worker.stop()
+        worker.stop()
+        await running
+    return told
+
+
+async def _first_segment(parts: Parts, job_id: int, begun: float) -> float:
+    """Until segment 0 of every rung and of the sound is recorded: the preview lists it from then on."""
+    wanted = len(LADDER) + 1
+    while True:
+        names = {one.kept.name for one in await parts.engine.views.kept(job_id, "audio", "video")}
+        if sum(name.endswith("/00000.m4s") for name in names) == wanted:
+            return time.monotonic() - begun
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _whole(parts: Parts, job_id: int) -> dict[str, Any]:
+    views = parts.engine.views
+    job = await views.job(job_id)
+    while not Status(job.status).is_final:
+        await asyncio.sleep(0.2)
+        job = await views.job(job_id)
+    if job.status != Status.COMPLETED:
+        raise SystemExit(f"the job is {job.status}: {job.error}")
+    steps = await views.logs(job_id, kind="step", limit=500)
+    attempts = {(one.stage, one.position): one for one in (await views.attempts(job_id, limit=500)).items}
+    verify = attempts["verify", 0]
+    return {
+        "wall": (job.ended_at - job.started_at) / 1000,
+        "verify_wall": (verify.ended_at - verify.started_at) / 1000,
+        "steps": [{"stage": step.stage, **(step.data or {})} for step in steps],
+        "sizes": {one.folder: one.bytes for one in await views.tally(job_id) if one.stage == "video"},
+        "keys": [[one.kept.name, one.kept.key] for one in await views.kept(job_id, "fetch", "video")],
+        "plan": await views.result(job_id, "fetch"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.media.ours")
+    parser.add_argument("film", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--slots", type=int, default=2)
+    parser.add_argument("--chunk", type=int, help="segments per chunk; else as the planner likes")
+    parser.add_argument("--until-first", action="store_true", help="stop when segment 0 can be watched")
+    asked = parser.parse_args()
+    film, folder = asked.film.resolve(), asked.folder.resolve()
+    told = asyncio.run(transcode(film, folder, asked.slots, chunk=asked.chunk, until_first=asked.until_first))
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
