@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from telecine.media.child import remux
 from telecine.media.child.retiming import is_whole, retimed
+from telecine.media.child.talk import Refused
 from telecine.media.orders import Remux
 from tests.media import drive
 from tests.media.hand import Told, carry_out
@@ -102,6 +103,18 @@ def test_languages_rotation_and_the_offset_of_the_sound_are_kept(tmp_path: Path)
     assert [one.language for one in after.sounds] == ["deu", "fra"]
     offsets = [one.start * one.time_base for one in scanned(copy, tmp_path).sounds]
     assert abs(offsets[1] - offsets[0] - Fraction(1, 2)) <= Fraction(25, 1000)
+
+
+def test_what_matroska_cannot_hold_is_left_as_it_is(tmp_path: Path) -> None:
+    film = shoot(tmp_path / "film.mkv", Film(format="matroska", shots=(Shot(count=25),)))
+    ffmpeg("-i", film, "-c:v", "wmv2", "-c:a", "wmav2", "-q:v", 3, tmp_path / "film.wmv")
+
+    found = probed(tmp_path / "film.wmv")
+
+    assert found.seekable
+    assert "wmv2 cannot be copied" in found.warnings[0]
+    with pytest.raises(Refused, match="wmv2"):
+        remuxed(tmp_path / "film.wmv", tmp_path)
 
 
 def test_the_sandboxed_child_makes_the_same_copy(source: Kinds, tmp_path: Path) -> None:

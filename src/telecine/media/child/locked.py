@@ -30,9 +30,15 @@ def refuse_locked_bytes(head: bytes, source: Reader) -> None:
 def refuse_locked_streams(streams: Sequence[Stream]) -> None:
     """What the demuxer knows: WebM's key ids, and tags of sample entries."""
     for stream in streams:
-        known = opening.decoder_name(stream) is not None
-        if "enc_key_id" in stream.metadata or (known and stream.codec_tag.encode() in _ENTRIES):
+        if "enc_key_id" in stream.metadata or _tag(stream) in _ENTRIES:
             raise refusal()
+
+
+def _tag(stream: Stream) -> bytes:
+    try:
+        return b"" if opening.decoder_name(stream) is None else stream.codec_tag.encode()
+    except UnicodeDecodeError:  # PyAV takes a tag for text; some containers number their codecs
+        return b""
 
 
 def _scrambled(head: bytes) -> bool:

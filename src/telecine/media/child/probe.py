@@ -18,6 +18,7 @@ from telecine.media.child import opening, turning
 from telecine.media.child.complaints import Complaints
 from telecine.media.child.kinds import kind_of
 from telecine.media.child.locked import refusal, refuse_locked_bytes, refuse_locked_streams
+from telecine.media.child.remux import copyable
 from telecine.media.child.talk import Refused, Talk
 from telecine.media.orders import Probe
 from telecine.media.plain import to_plain
@@ -48,6 +49,10 @@ def _probed(talk: Talk) -> Source:
         if picture is None and not sounds:
             raise Refused("no_streams", "the file holds neither video nor audio that can be decoded", permanent=True)
         name = container.format.name.split(",")[0]
+        seekable = picture is None or name in opening.SEEKABLE  # sound alone is read from its begin, always
+        if not seekable and (stays := _not_copied(container, (picture, *sounds))):
+            warnings.append(f"{stays} cannot be copied: the file is read as it is, which takes longer")
+            seekable = True
         return Source(
             format=name,
             size=talk.size,
@@ -55,9 +60,15 @@ def _probed(talk: Talk) -> Source:
             picture=picture,
             sounds=sounds,
             streams=len(container.streams),
-            seekable=picture is None or name in opening.SEEKABLE,  # sound alone is read from its begin, always
+            seekable=seekable,
             warnings=tuple(warnings),
         )
+
+
+def _not_copied(container: InputContainer, chosen: Sequence[Picture | Sound | None]) -> str | None:
+    """A codec that Matroska does not hold. Frames are checked one by one anyway: without a remux, it only takes longer."""
+    streams = [container.streams[one.stream] for one in chosen if one is not None]
+    return next((opening.codec_name(one) for one in streams if opening.decoder_name(one) not in copyable()), None)
 
 
 def _read(talk: Talk, length: int) -> bytes:

@@ -6,8 +6,10 @@ known in which order its frames are shown, and so which times the others leave f
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import av
@@ -52,6 +54,13 @@ class _Clock:
         self.mended += pts != packet.pts
         self.last = packet.dts = dts
         packet.pts = max(pts, dts)
+
+
+@cache
+def copyable() -> frozenset[str]:
+    """The decoders whose streams Matroska can hold."""
+    with av.open(io.BytesIO(), "w", format="matroska") as out:
+        return frozenset(out.supported_codecs - {"rawvideo"})
 
 
 def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
@@ -108,7 +117,10 @@ def _opened(order: Remux, talk: Talk) -> InputContainer:
 
 def _target(out: Any, stream: Any) -> Any:
     """The same stream in the new file, with its language, title, flags and display matrix."""
-    target = out.add_stream_from_template(stream)
+    if opening.decoder_name(stream) not in copyable():
+        message = f"{opening.codec_name(stream)} cannot be copied into a file in which one can seek"
+        raise Refused("unsupported", message, permanent=True)
+    target = out.add_stream_from_template(stream, opaque=True)  # else PyAV asks for an encoder of that name
     for name in ("language", "title"):
         if name in stream.metadata:
             target.metadata[name] = stream.metadata[name]
