@@ -43,6 +43,9 @@ UNCUT = ["mp4-h264", "ts-starts-at-10-s", "webm-vp9", "mkv-23.976", "mkv-5.1", "
 UNTOUCHED = {name for name, kind in FILMS.items() if kind.untouched and kind.rate is not None and name != "mp4-120"}
 
 
+SLOW = {"mkv-hevc-hdr"}  # seconds for the tables of its colours, in every child; the long proof compares it, too
+
+
 @dataclass(frozen=True)
 class Shown:
     """What a decoder shows of one rung."""
@@ -76,7 +79,7 @@ def test_every_frame_comes_once_and_in_order(
         assert seen.size == (rung.width, rung.height) == size_of(rung, kind)
     if name in UNTOUCHED:
         assert shown["lossless"].hashes == pictures(source(name)), "the source's own pictures, bit by bit"
-    else:
+    elif name not in SLOW:
         assert shown["lossless"] == in_one_pass(film, grid, rungs[-1], inits, tmp_path)
 
 

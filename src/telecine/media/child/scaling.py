@@ -1,7 +1,7 @@
 """From a decoded frame to the picture of each rung: upright, square pixels, right size, 8 bit, right colour.
 
-    buffer ─ deinterlace? ─ mirror? ─ turn? ─ split ─┬─ scale ─ sink 1080p
-                                                     └─ scale ─ sink 360p …
+    buffer ─ deinterlace? ─ mirror? ─ turn? ─ colour? ─ split ─┬─ scale ─ sink 1080p
+                                                               └─ scale ─ sink 360p …
 
 The graph is built from a frame, not from the stream's header: a later frame of another kind gets another graph. No
 filter here needs neighbours, so a chunk comes out as the same frames would in one pass.
@@ -41,6 +41,8 @@ class Scaler:
         self._kind = _kind_of(frame)
         self.rungs = tuple(rungs)
         self._tags = _tags(picture, frame)
+        # Light is converted once for all rungs: the scaler takes seconds to make its tables.
+        self._colour = (*rungs[0].colour[:2], self._tags[2])
         self._graph = Graph()
         self._graph.threads = threads
         head = self._head(frame)
@@ -103,6 +105,8 @@ class Scaler:
         if self._picture.mirrored:
             yield "hflip", None
         yield from _TURNS.get(self._picture.rotation, ())
+        if words := _conversion(self._tags[:3], self._colour):
+            yield "scale", ":".join(words)
 
     def _branch(self, split: FilterContext, number: int, rung: Rung) -> FilterContext:
         scale = self._graph.add("scale", self._scale(rung))
@@ -114,16 +118,21 @@ class Scaler:
         return sink
 
     def _scale(self, rung: Rung) -> str:
-        """Bicubic: FFmpeg's own choice. Colour is converted only where the rung's differs from the source's."""
-        had, wanted = self._tags[:3], rung.colour
+        """Bicubic: FFmpeg's own choice."""
         words = [f"w={rung.width}", f"h={rung.height}", "flags=bicubic", "out_range=tv"]
-        if had[2] != wanted[2]:
-            words.append(f"out_color_matrix={_MATRICES[wanted[2]]}")
-        if had[0] != wanted[0]:
-            words.append(f"out_primaries={_PRIMARIES[wanted[0]]}")
-        if had[1] != wanted[1]:
-            words.append(f"out_transfer={_TRANSFERS[wanted[1]]}")
-        return ":".join(words)
+        return ":".join([*words, *_conversion(self._colour, rung.colour)])
+
+
+def _conversion(had: colour.Colour, wanted: colour.Colour) -> list[str]:
+    """Options of a scaler that change these colours into those; none where nothing differs."""
+    words = []
+    if had[2] != wanted[2]:
+        words.append(f"out_color_matrix={_MATRICES[wanted[2]]}")
+    if had[0] != wanted[0]:
+        words.append(f"out_primaries={_PRIMARIES[wanted[0]]}")
+    if had[1] != wanted[1]:
+        words.append(f"out_transfer={_TRANSFERS[wanted[1]]}")
+    return words
 
 
 def _pulled(sink: FilterContext) -> Iterator[VideoFrame]:
