@@ -12,7 +12,7 @@ from telecine.engine.beginning import Alike, Batch, NewJob
 from telecine.errors import BadSpec, KeyReused, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json
 from telecine.graph import Graph
-from telecine.store import Ask, Reserve, Steps
+from telecine.store import Ask, Reserve, Steps, Write
 from telecine.store.text import dumps, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
@@ -86,8 +86,9 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     for place, job_id in numbered.items():
         if place not in known:
             _add(batch, job_id, wanted[place], outcomes)
-    plain = not any(one.key or one.dedupe_key or one.after for one, _, _ in wanted)
+    plain = not any(one.key or one.dedupe_key or one.after or one.subject for one, _, _ in wanted)
     yield from batch.write(alone=plain)
+    yield from _introduce(wanted)
     lanes = frozenset(batch.lanes)
     return [
         Submitted(JobId(known[place]), False, lanes)
@@ -95,6 +96,14 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
         else Submitted(JobId(numbered[place]), True, lanes)
         for place in range(len(wanted))
     ]
+
+
+def _introduce(wanted: Wanted) -> Steps[None]:
+    """A subject exists as soon as somebody wants something of it. In their order: so nobody waits in a circle."""
+    owners = {one.subject: one.owner for one, _, _ in reversed(wanted) if one.subject is not None}
+    if owners:
+        rows = [{"kind": kind, "id": id_, "owner": owner} for (kind, id_), owner in sorted(owners.items())]
+        yield Write("subject_new", {"subjects": rows})
 
 
 def _add(batch: Batch, job_id: int, wanted: tuple[Submission, int, Graph], outcomes: Mapping[int, str | None]) -> None:

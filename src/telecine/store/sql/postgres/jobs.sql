@@ -150,6 +150,11 @@ order by name, registered_at desc, id desc
 -- name: flow_pause
 update flow set paused = :paused where name = :name returning id
 
+-- name: subject_new
+insert into subject (kind, id, owner, created_at, updated_at) select x.kind, x.id, x.owner, {now}, {now}
+from unnest(:subjects_kind::text[], :subjects_id::text[], :subjects_owner::text[]) as x (kind, id, owner)
+on conflict do nothing
+
 -- name: subject_put
 insert into subject (kind, id, owner, facts, created_at, updated_at)
 select kind, id, owner, facts::jsonb, {now}, {now}

@@ -118,6 +118,9 @@ where id = (select id from flow g where g.name = f.name order by registered_at d
 -- name: flow_pause
 update flow set paused = :paused where name = :name returning id
 
+-- name: subject_new_subjects
+insert into subject (kind, id, owner, created_at, updated_at) values (:kind, :id, :owner, {now}, {now}) on conflict do nothing
+
 -- name: subject_put_subjects
 insert into subject (kind, id, owner, facts, created_at, updated_at) values (:kind, :id, :owner, :facts, {now}, {now})
 on conflict (kind, id) do update set updated_at = excluded.updated_at, facts = (
