@@ -59,7 +59,7 @@ class Artifacts:
         self._ranges = True  # until a server shows that it cannot
         try:
             if place.startswith("s3://"):
-                self._store = _bucket(place, s3 or S3Access())
+                self._store = open_bucket(place, s3 or S3Access())
             elif "://" in place and not place.startswith("file://"):
                 self._store = from_url(place)
             else:
@@ -184,7 +184,7 @@ class Artifacts:
         return Stored(size, digest.hexdigest())
 
 
-def _bucket(place: str, s3: S3Access) -> ObjectStore:
+def open_bucket(place: str, s3: S3Access) -> ObjectStore:
     """Endpoints other than Amazon's are asked by path, and without TLS if they are named so."""
     options = {
         "endpoint": s3.endpoint,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telecine import worker as working
-from telecine.artifacts import Artifacts, S3Access
+from telecine.artifacts import Artifacts, S3Access, open_bucket
 from telecine.dispatch import Bell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
@@ -92,7 +92,11 @@ def built_in_flows(settings: Settings) -> list[Flow]:
         damaged=settings.damaged,
         threads=max(1, cores() // settings.slots),
         bounds=bounds,
-        gate=Gate(most_bytes=settings.max_source_bytes, private=settings.allow_private_sources),
+        gate=Gate(
+            most_bytes=settings.max_source_bytes,
+            private=settings.allow_private_sources,
+            bucket=lambda place: open_bucket(place, s3_access(settings)),
+        ),
         shared=open_artifacts(settings).folder is None,
     )
     return [transcode_flow(options)]

@@ -10,7 +10,7 @@ from telecine.errors import NotFound
 from telecine.facts import Instant, Shelved
 from telecine.store import Ask, Steps
 
-__all__ = ["Count", "of_job", "published", "tally"]
+__all__ = ["Count", "carried", "of_job", "published", "tally"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,12 @@ class Count:
 def of_job(job_id: int, stages: Sequence[str]) -> Steps[list[Shelved]]:
     """All that these stages have kept so far; none named: all."""
     rows = yield Ask("kept_by_job", {"job_id": job_id, "stages": list(stages), "all_stages": not stages})
+    return [shelved(row) for row in rows]
+
+
+def carried(job_id: int) -> Steps[list[Shelved]]:
+    """What a job's published version has taken over from another one; none while it is not published."""
+    rows = yield Ask("carried_by_job", {"job_id": job_id})
     return [shelved(row) for row in rows]
 
 

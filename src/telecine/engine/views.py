@@ -81,6 +81,10 @@ class Views:
         """All that these stages of a job have kept so far, with its place; none named: all of them."""
         return await self._store.read(lambda: inventory.of_job(job_id, stages))
 
+    async def carried(self, job_id: int) -> list[Shelved]:
+        """What a job's published version has taken over from the one before it."""
+        return await self._store.read(lambda: inventory.carried(job_id))
+
     async def published(self, kind: str, subject_id: str) -> list[Shelved]:
         """The artifacts of the version that a subject shows."""
         return await self._store.read(lambda: inventory.published((kind, subject_id)))

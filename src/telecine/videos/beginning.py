@@ -56,12 +56,20 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
         asked = parse(job.spec)
         if digest(asked) != digest(spec) or (asked.sha256 or asked.source) != (spec.sha256 or spec.source):
             continue
+        if job.status == Status.COMPLETED and not await _is_there(engine, job):
+            continue
         if job.status != Status.COMPLETED and asked.source != spec.source:
             if not Status(job.status).is_final:
                 await engine.cancel(JobId(job.id), reason="its source was moved; another job does this")
             return None
         return job
     return None
+
+
+async def _is_there(engine: Engine, job: JobView) -> bool:
+    """Whether its version still has its files: one that was replaced is freed after a while."""
+    assert job.subject is not None
+    return any(version.job_id == job.id for version in (await engine.subject(*job.subject)).versions)
 
 
 async def _go_on(engine: Engine, job: JobView) -> How:

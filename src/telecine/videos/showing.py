@@ -11,10 +11,10 @@ from telecine.artifacts import Artifacts
 from telecine.engine.views import Views
 from telecine.errors import NotFound
 from telecine.facts import Kept, Shelved
-from telecine.flows.transcode.collecting import INIT, STAGES, Recorded, collect, dropped_by
+from telecine.flows.transcode.collecting import INIT, STAGES, Recorded, collect
 from telecine.flows.transcode.plan import Plan
 from telecine.media.export import Export, Item
-from telecine.media.plain import from_plain
+from telecine.videos.recorded import dropped_of, plan_of
 
 
 class Showing:
@@ -39,25 +39,28 @@ class Showing:
         recorded = await self._recorded()
         if recorded is None:
             raise NotFound(f"job {self._job_id} has nothing to show yet")
+        if any(len(one.pieces) != recorded.segments for one in recorded.film.renditions):
+            raise NotFound(f"parts of what job {self._job_id} has made are not there: make the film anew")
         extras = {one.kept.name: one.kept for one in await self._views.kept(self._job_id, "poster", "sprites")}
         await self._write(recorded, extras)
         return self._folder / "master.m3u8"
 
     async def _recorded(self) -> Recorded | None:
-        try:
-            plan = from_plain(Plan, await self._views.result(self._job_id, "fetch"))
-        except NotFound:
+        plan = await plan_of(self._views, self._job_id)
+        if plan is None:
             return None
         job = await self._views.job(self._job_id)
         shelved = await self._views.kept(self._job_id, *STAGES)
         if plan.carried_ids and job.subject is not None:
             shelved += await self._carried(plan, job.subject)
-        return collect(plan, shelved, dropped_by(one.value for one in job.results if one.stage == "video"))
+        return collect(plan, shelved, await dropped_of(self._views, job))
 
     async def _carried(self, plan: Plan, subject: tuple[str, str]) -> Iterable[Shelved]:
-        """Before publishing they are those of the version before, afterwards copies of their rows under this one."""
-        folders = tuple(f"{name}/" for name in plan.carried)
-        return [one for one in await self._views.published(*subject) if one.kept.name.startswith(folders)]
+        """Once published they are copies of their rows under this job; before, rows of the version before."""
+        if own := await self._views.carried(self._job_id):
+            return own
+        wanted = set(plan.carried_ids)
+        return [one for one in await self._views.published(*subject) if one.id in wanted]
 
     async def _write(self, recorded: Recorded, extras: dict[str, Kept] | None) -> None:
         with Export(self._folder, str(self._job_id)) as export, TemporaryDirectory() as spare:

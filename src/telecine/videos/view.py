@@ -10,14 +10,11 @@ from typing import Literal
 from telecine.engine.inventory import Count
 from telecine.engine.shown import JobView
 from telecine.engine.views import Views
-from telecine.errors import NotFound
 from telecine.facts import SECOND, Instant, Json, Millis, Status
-from telecine.flows.transcode.collecting import dropped_by
 from telecine.flows.transcode.plan import Plan
-from telecine.media.plain import from_plain
+from telecine.videos.recorded import dropped_of, plan_of
 
 QualityStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
-VideoStatus = Literal["pending", "processing", "ready", "failed"]
 # Which of the steps that people know each stage belongs to.
 STEPS = {
     "validate": "probe", "plan": "probe", "fetch": "probe", "audio": "transcode", "video": "transcode",
@@ -67,12 +64,11 @@ class Progress:
 async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
     """The job as it stands; everything in it was recorded by somebody."""
     job = await views.job(job_id)
-    try:
-        plan = from_plain(Plan, await views.result(job_id, "fetch"))
-    except NotFound:
+    plan = await plan_of(views, job_id)
+    if plan is None:
         return _without_plan(job)
     counts = {one.folder: one for one in await views.tally(job_id) if one.stage in ("audio", "video")}
-    dropped = dropped_by(one.value for one in job.results if one.stage == "video")
+    dropped = await dropped_of(views, job)
     found = tuple(qualities(plan, counts, dropped, job))
     share = _share(job, found)
     eta, speed = _pace(job, plan, share, now)

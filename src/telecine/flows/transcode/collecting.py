@@ -20,6 +20,7 @@ class Recorded:
     film: Film
     kept: Mapping[tuple[str, int], Kept]
     chunk_of: Mapping[tuple[str, int], int]  # the position of the task that made the piece
+    segments: int  # of each rendition, when it is whole
 
     def piece(self, name: str, number: int) -> Kept:
         return self.kept[name, number]
@@ -62,14 +63,20 @@ def collect(plan: Plan, shelved: Iterable[Shelved], dropped: Iterable[str] = ())
         )
         for one in plan.sounds
     )
-    return Recorded(Film(timing=plan.timing, videos=videos, audios=audios), kept, chunk_of)
+    return Recorded(Film(timing=plan.timing, videos=videos, audios=audios), kept, chunk_of, plan.segments)
 
 
 def _piece(kept: Kept) -> Piece:
     facts = kept.facts
     assert kept.size is not None
     fragments = tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in facts.get("fragments") or ())
-    return Piece(number=int(facts["number"]), size=kept.size, duration=int(facts["duration"]), fragments=fragments)
+    return Piece(
+        number=int(facts["number"]),
+        size=kept.size,
+        duration=int(facts["duration"]),
+        sha256=kept.sha256 or "",
+        fragments=fragments,
+    )
 
 
 def _init(plan: Plan, name: str) -> Init:

@@ -24,6 +24,11 @@ select id, name, token, key, size, sha256, value, facts, stage, position, stage_
 where job_id = :job_id and task_id is not null and (:all_stages or stage in (select value from json_each(:stages)))
 order by stage, position, name
 
+-- name: carried_by_job
+-- What the version that a job has published took over from the one before it.
+select id, name, token, key, size, sha256, null as value, facts, stage, position
+from artifact where job_id = :job_id and task_id is null and version_id is not null order by stage, position, name, id
+
 -- name: published_of
 select a.id, a.name, a.token, a.key, a.size, a.sha256, null as value, a.facts, a.stage, a.position
 from subject s join artifact a on a.version_id = s.current_version
