@@ -46,6 +46,8 @@ def main(arguments: list[str]) -> int:
         with suppress(Abandoned):
             line.say({"error": {"code": said.code, "message": said.message, "permanent": said.permanent}})
         return 1
+    finally:
+        line.close()
 
 
 def _opened(arguments: list[str]) -> tuple[Line, dict[str, Any]]:

@@ -66,7 +66,7 @@ class Encoder:
             stream = self._container.add_stream(
                 family.codec, rate=timing.rate, options=options_for(self.rung, timing.gop)
             )
-        except FFmpegError as error:
+        except (FFmpegError, ValueError) as error:
             raise Refused("encoder_missing", f"this machine has no encoder {family.codec}") from error
         if not isinstance(stream, VideoStream):
             raise Refused("encoder_missing", f"{family.codec} does not encode pictures")

@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -44,6 +45,8 @@ class Line(Protocol):
     def hear(self) -> dict[str, Any]:
         """The next object; waits for it. `Abandoned` if there will be none."""
 
+    def close(self) -> None: ...
+
 
 class Channel:
     """One end of a socket pair; a JSON object per line, both ways."""
@@ -70,6 +73,14 @@ class Channel:
         heard: dict[str, Any] = json.loads(line)
         return heard
 
+    def close(self) -> None:
+        """Hang up so that what we said last is read: with unheard words in it, a closing socket resets the other."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)
+            while self._socket.recv(1 << 16):
+                pass
+            self._socket.shutdown(socket.SHUT_WR)
+
 
 class Stdout:
     """A person replays an order: lines go to the terminal, and each segment counts as recorded at once."""
@@ -88,6 +99,9 @@ class Stdout:
         if not self._acks:
             raise Abandoned
         return self._acks.pop(0)
+
+    def close(self) -> None:
+        self._out.flush()
 
 
 class Talk:
