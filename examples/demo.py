@@ -13,8 +13,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from examples.sample import make
-
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(".demo")
 FILM = FOLDER / "sample.mp4"
@@ -59,8 +57,8 @@ def main() -> int:
     os.chdir(ROOT)
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
-    console.print("Making a sample film: 24 s, 1280×720, H.264 and AAC …")
-    make(FILM)
+    console.print(f"$ telecine sample {FILM}")
+    subprocess.run(telecine("sample", str(FILM)), env=environment(), timeout=PATIENCE, check=True)
     console.print(f"$ telecine transcode {FILM} -o {STREAM}")
     safe = transcode_and_kill()
     console.print(

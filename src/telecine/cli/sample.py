@@ -1,0 +1,30 @@
+"""A film to try things with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Target = Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")]
+Seconds = Annotated[int, typer.Option(min=1, max=3600, help="How long it is.")]
+Height = Annotated[int, typer.Option(min=90, max=2160, help="How high the picture is; 16:9.")]
+
+
+def sample(file: Target = Path("sample.mp4"), *, seconds: Seconds = 24, height: Height = 720) -> None:
+    """Write a small test film, to try `transcode` with."""
+    from telecine.errors import BadSpec
+    from telecine.media.sample import make_sample
+
+    if file.exists():
+        raise BadSpec(f"{file} is there already; name another file")
+    part = file.with_name(f"{file.name}.part")
+    try:
+        make_sample(part, seconds, 2 * round(height * 8 / 9), height - height % 2)
+        part.rename(file)
+    except OSError as error:
+        raise BadSpec(f"{file} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    print(f"Wrote {file}: {seconds} s of a moving test picture and a tone.")
