@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
@@ -18,7 +19,7 @@ from telecine.media.child.talk import Refused
 from telecine.media.orders import Remux
 from tests.media import drive
 from tests.media.hand import Told, carry_out
-from tests.media.paint import read_number
+from tests.media.paint import heard, read_number
 from tests.media.shoot import Film, Shot, Voice, ffmpeg, shoot
 from tests.media.sources import KINDS
 from tests.media.test_probe import probed
@@ -115,6 +116,29 @@ def test_what_matroska_cannot_hold_is_left_as_it_is(tmp_path: Path) -> None:
     assert "wmv2 cannot be copied" in found.warnings[0]
     with pytest.raises(Refused, match="wmv2"):
         remuxed(tmp_path / "film.wmv", tmp_path)
+
+
+def test_sound_that_matroska_cannot_hold_is_kept_without_loss(tmp_path: Path) -> None:
+    film = shoot(tmp_path / "film.mkv", Film(format="matroska", shots=(Shot(count=85),), start=Fraction(10)))
+    ffmpeg("-i", film, "-c:v", "copy", "-c:a", "pcm_bluray", "-f", "mpegts", "-copyts", tmp_path / "film.m2ts")
+
+    told, copy = remuxed(tmp_path / "film.m2ts", tmp_path)
+
+    (sound,) = probed(copy).sounds
+    assert (sound.codec, sound.rate, sound.channels) == ("flac", 48_000, 2)
+    assert told.result["damaged"] == 0
+    assert offset_and_sound(copy) == offset_and_sound(tmp_path / "film.m2ts")
+
+
+def offset_and_sound(path: Path) -> tuple[float, array[float]]:
+    """How much later than the picture it begins, in hundredths of a second, and what is heard."""
+    with av.open(str(path)) as container:
+        picture = next(container.decode(video=0)).time
+    with av.open(str(path)) as container:
+        frames = list(container.decode(audio=0))
+    begin = frames[0].time
+    assert begin is not None
+    return round(begin - picture, 2), heard(frames)
 
 
 def test_the_sandboxed_child_makes_the_same_copy(source: Kinds, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def _probed(talk: Talk) -> Source:
             raise Refused("no_streams", "the file holds neither video nor audio that can be decoded", permanent=True)
         name = container.format.name.split(",")[0]
         seekable = picture is None or name in opening.SEEKABLE  # sound alone is read from its begin, always
-        if not seekable and (stays := _not_copied(container, (picture, *sounds))):
-            warnings.append(f"{stays} cannot be copied: the file is read as it is, which takes longer")
+        if picture is not None and not seekable and not _is_copyable(container, picture):
+            warnings.append(f"{picture.codec} cannot be copied: the file is read as it is, which takes longer")
             seekable = True
         return Source(
             format=name,
@@ -65,10 +65,9 @@ def _probed(talk: Talk) -> Source:
         )
 
 
-def _not_copied(container: InputContainer, chosen: Sequence[Picture | Sound | None]) -> str | None:
-    """A codec that Matroska does not hold. Frames are checked one by one anyway: without a remux, it only takes longer."""
-    streams = [container.streams[one.stream] for one in chosen if one is not None]
-    return next((opening.codec_name(one) for one in streams if opening.decoder_name(one) not in copyable()), None)
+def _is_copyable(container: InputContainer, picture: Picture) -> bool:
+    """If not, the source is not remuxed. Frames are checked one by one anyway: that only takes longer."""
+    return opening.decoder_name(container.streams[picture.stream]) in copyable()
 
 
 def _read(talk: Talk, length: int) -> bytes:

@@ -15,6 +15,8 @@ from typing import Any
 import av
 import av.error
 import av.logging
+from av.audio.frame import AudioFrame
+from av.audio.resampler import AudioResampler
 from av.bitstream import BitStreamFilterContext
 from av.container import InputContainer
 from av.packet import Packet
@@ -97,9 +99,12 @@ def _copied(order: Remux, talk: Talk, clocks: Mapping[int, _Clock]) -> int:
         try:
             for index, packet in _packets(source, order):
                 clocks[index].mend(packet)
-                packet.stream = targets[index]
                 talk.progress(max(packet.pos or 0, 0))
-                out.mux(packet)
+                for one in targets[index].taken(packet):
+                    out.mux(one)
+            for target in targets.values():
+                for one in target.taken(None):
+                    out.mux(one)
         except (av.error.InvalidDataError, av.error.EOFError) as error:
             talk.note(f"the file cannot be read to its end: {error}")
             gave_up = 1
@@ -115,17 +120,55 @@ def _opened(order: Remux, talk: Talk) -> InputContainer:
     return opening.open_source(talk, order.format, fflags="+genpts")
 
 
-def _target(out: Any, stream: Any) -> Any:
+def _target(out: Any, stream: Any) -> _Copied | _Recoded:
     """The same stream in the new file, with its language, title, flags and display matrix."""
-    if opening.decoder_name(stream) not in copyable():
+    if opening.decoder_name(stream) in copyable():
+        target: _Copied | _Recoded = _Copied(out, stream)
+    elif stream.type == "audio":
+        target = _Recoded(out, stream)
+    else:
         message = f"{opening.codec_name(stream)} cannot be copied into a file in which one can seek"
         raise Refused("unsupported", message, permanent=True)
-    target = out.add_stream_from_template(stream, opaque=True)  # else PyAV asks for an encoder of that name
     for name in ("language", "title"):
         if name in stream.metadata:
-            target.metadata[name] = stream.metadata[name]
-    target.disposition = stream.disposition
+            target.stream.metadata[name] = stream.metadata[name]
+    target.stream.disposition = stream.disposition
     return target
+
+
+class _Copied:
+    """Packets as they are."""
+
+    def __init__(self, out: Any, stream: Any) -> None:
+        self.stream: Any = out.add_stream_from_template(stream, opaque=True)  # else it needs an encoder of that name
+
+    def taken(self, packet: Packet[Any] | None) -> list[Packet[Any]]:
+        if packet is None:
+            return []
+        packet.stream = self.stream
+        return [packet]
+
+
+class _Recoded:
+    """Sound that Matroska cannot hold (LATM, Blu-ray's PCM): decoded, and kept without loss."""
+
+    def __init__(self, out: Any, stream: Any) -> None:
+        opening.prepare(stream)
+        self._source = stream
+        context = stream.codec_context
+        self.stream: Any = out.add_stream("flac", rate=context.sample_rate, layout=context.layout.name)
+        self.stream.codec_context.format = "s32"
+        self._kind = AudioResampler(format="s32", layout=context.layout.name, rate=context.sample_rate)
+
+    def taken(self, packet: Packet[Any] | None) -> list[Packet[Any]]:
+        try:
+            frames = self._source.decode(packet)
+        except (av.error.InvalidDataError, av.error.PatchWelcomeError):
+            return []  # a gap: whoever listens fills it
+        even: list[AudioFrame | None] = [one for frame in frames for one in self._kind.resample(frame)]
+        if packet is None:
+            even += [*self._kind.resample(None), None]
+        return [one for frame in even for one in self.stream.encode(frame)]
 
 
 def _packets(source: InputContainer, order: Remux) -> Iterator[tuple[int, Packet[Any]]]:
