@@ -17,8 +17,8 @@ from telecine.media.film import Audio, Film, Piece, Video
 from telecine.media.orders import Init, Rung, Timing, Track
 from telecine.media.playlists import Kind
 
-RATE = Fraction(25)
-TIMING = Timing(rate=RATE, frames=215, gop=25, per_segment=50)  # 8.6 s: four segments of 2 s, and a short last one
+RATE = Fraction(24)
+TIMING = Timing(rate=RATE, frames=110, gop=12, per_segment=24)  # four segments of 1 s, and a short last one
 FLAGS = "cmaf+frag_keyframe+delay_moov+default_base_moof+skip_trailer"
 MUX = ["-fflags", "+bitexact", "-avoid_negative_ts", "disabled", "-f", "mp4"]
 RUNGS = (

@@ -149,7 +149,7 @@ SPOILED = [
     Spoiled("codecs without audio", MASTER, swap(",mp4a.40.2", ""), VARIANT),
     Spoiled("other codecs", MASTER, swap(r"avc1\.64", "avc1.42"), VARIANT),
     Spoiled("other resolution", MASTER, swap("RESOLUTION=426x240,F", "RESOLUTION=426x238,F"), VARIANT, ("Apple 6.1",)),
-    Spoiled("other frame rate", MASTER, swap(r"FRAME-RATE=25\.000", "FRAME-RATE=24.000"), VARIANT),
+    Spoiled("other frame rate", MASTER, swap(r"FRAME-RATE=24\.000", "FRAME-RATE=25.000"), VARIANT),
     Spoiled("no video range", MASTER, swap("VIDEO-RANGE=SDR,A", "A"), VARIANT),
     Spoiled("captions left open", MASTER, swap(",CLOSED-CAPTIONS=NONE", ""), VARIANT),
     Spoiled(
@@ -175,12 +175,12 @@ SPOILED = [
     Spoiled("dangling map", INDEX, swap("init.mp4", "gone.mp4"), MAP, (UNREADABLE,)),
     Spoiled("no end", INDEX, swap("#EXT-X-ENDLIST\n", ""), KIND),
     Spoiled("no kind", INDEX, swap("#EXT-X-PLAYLIST-TYPE:VOD\n", ""), KIND),
-    Spoiled("no target", INDEX, swap("#EXT-X-TARGETDURATION:2\n", ""), TARGET, ("Apple 8.2",)),
-    Spoiled("target too short", INDEX, swap("TION:2$", "TION:1"), TARGET, ("Apple 8.2",)),
-    Spoiled("another target", SOUND, swap("TION:2$", "TION:3"), "Apple 8.2"),
-    Spoiled("one frame off", INDEX, swap("#EXTINF:2.000000", "#EXTINF:2.040000"), "Apple 8.1"),
-    Spoiled("drift", INDEX, swap("#EXTINF:2.000000", "#EXTINF:2.015000", count=0), "Apple 8.1"),
-    Spoiled("audio drift", SOUND, swap("#EXTINF:2.005333", "#EXTINF:2.027"), "Apple 8.1"),
+    Spoiled("no target", INDEX, swap("#EXT-X-TARGETDURATION:1\n", ""), TARGET, ("Apple 8.2",)),
+    Spoiled("target too short", INDEX, swap("TION:1$", "TION:0"), TARGET, ("Apple 8.2",)),
+    Spoiled("another target", SOUND, swap("TION:1$", "TION:2"), "Apple 8.2"),
+    Spoiled("one frame off", INDEX, swap("#EXTINF:1.000000", "#EXTINF:1.041700"), "Apple 8.1"),
+    Spoiled("drift", INDEX, swap("#EXTINF:1.000000", "#EXTINF:1.015000", count=0), "Apple 8.1"),
+    Spoiled("audio drift", SOUND, swap(r"#EXTINF:[\d.]+", "#EXTINF:1.070000"), "Apple 8.1"),
     Spoiled(
         "a segment left out",
         OTHER,
@@ -198,10 +198,7 @@ SPOILED = [
         OTHER,
         swap(r"#EXTINF.*\nseg_00003.m4s\n#EXTINF.*\nseg_00004.m4s\n", ""),
         "Apple 8.3",
-        (
-            "Apple 8.22",
-            "Apple 6.10",
-        ),
+        ("Apple 8.22", "Apple 6.10", "Apple 1.27"),
     ),
     Spoiled("audio ends early", SOUND, swap(r"#EXTINF.*\nseg_00004.m4s\n", ""), "Apple 8.3"),
     Spoiled("not I-frames only", IFRAMES, swap("#EXT-X-I-FRAMES-ONLY\n", ""), "RFC 8216 4.3.3.6"),
@@ -213,9 +210,9 @@ SPOILED = [
         IFRAMES,
         swap(r"#EXTINF.*\n#EXT-X-BYTE.*\nseg_00004.m4s\n", ""),
         "Apple 6.10",
-        ("Apple 1.27",),
+        ("Apple 1.27", "Apple 8.1"),
     ),
-    Spoiled("I-frame times", IFRAMES, swap("#EXTINF:1.000000", "#EXTINF:1.050000"), "Apple 8.1"),
+    Spoiled("I-frame times", IFRAMES, swap("#EXTINF:0.500000", "#EXTINF:0.550000"), "Apple 8.1"),
     Spoiled("I-frames of nothing", IFRAMES, swap("init.mp4", "gone.mp4"), UNREADABLE),
     Spoiled(
         "I-frame bandwidth",
@@ -247,7 +244,7 @@ def test_rungs_that_do_not_share_their_borders_are_found(film: Path) -> None:
     index = film / LOW / "index.m3u8"
     joined = (film / LOW / "seg_00000.m4s").read_bytes() + (film / LOW / "seg_00001.m4s").read_bytes()
     (film / LOW / "seg_00000.m4s").write_bytes(joined)
-    text = re.sub(r"#EXTINF.*\nseg_00001.m4s\n", "", index.read_text()).replace("2.000000", "4.000000", 1)
+    text = re.sub(r"#EXTINF.*\nseg_00001.m4s\n", "", index.read_text()).replace("1.000000", "2.000000", 1)
     index.write_text(text)
 
     assert "Apple 8.22" in clauses(film)

@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+NPM_LOCKS = sorted(ROOT.glob("tests/**/package-lock.json"))
 MOST_LINES = 300
 
 
@@ -25,7 +26,7 @@ def test_no_source_or_test_file_is_longer_than_300_lines() -> None:
     assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
 
 
-@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+@pytest.mark.parametrize("lock", [*LOCKS, *NPM_LOCKS], ids=lambda path: path.name)
 def test_a_lock_file_names_no_registry_and_no_place_on_a_machine(lock: Path) -> None:
     address = re.compile(r"https?:|file:|index-url|find-links|(^|[\s=@'\"])(/|~/|[A-Za-z]:\\)")
 
