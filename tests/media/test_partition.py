@@ -36,7 +36,7 @@ LADDER: Ladder = (
 )
 PER_CHUNK = 2
 AUDIO_FRAME = Fraction(1024, 48_000)
-WHOLE = [name for name, kind in FILMS.items() if kind.numbers and not kind.damaged and name != "mkv-repeated-pts"]
+WHOLE = [name for name, kind in FILMS.items() if kind.numbers and not kind.damaged]
 SOUNDING = [name for name, kind in FILMS.items() if kind.voices and not kind.damaged]
 UNCUT = ["mp4-h264", "ts-starts-at-10-s", "webm-vp9", "mkv-23.976", "mkv-5.1", "mkv-three-languages", "m4a-audio-only"]
 # Where decoded source pictures can be compared with the lossless rung: nothing is scaled, turned or left out.

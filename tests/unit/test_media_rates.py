@@ -89,3 +89,17 @@ def test_pauses_say_nothing_about_the_rate() -> None:
     bursts = [second * 10_000 + k * 33 for second in range(10) for k in range(60)]
 
     assert snap(typical(bursts, MS)) == 30
+
+
+@pytest.mark.parametrize("rate", STANDARD)
+def test_a_film_that_lost_frames_keeps_its_rate(rate: Fraction) -> None:
+    times = [round(n * 90_000 / rate) for n in range(200) if n % 7 and n % 11 > 1]
+
+    assert fit(times, Fraction(1, 90_000)) is None
+    assert snap(typical(times, Fraction(1, 90_000))) == rate
+
+
+def test_film_on_a_60_hz_clock_counts_both_steps() -> None:
+    times = [n * 5 // 2 * 1000 for n in range(100)]
+
+    assert snap(typical(times, Fraction(1, 60_000))) == 24

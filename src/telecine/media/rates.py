@@ -23,8 +23,9 @@ FASTEST = 60
 SLOWEST = 5
 # QuickTime's and Matroska's clocks. A file copied into a container with a finer clock still ticks as before.
 COARSE = (Fraction(1, 600), Fraction(1, 1000))
-# A gap this many times longer than the usual step is a pause and says nothing about the rate.
-PAUSE = 4
+# Where a step is so many times longer than usual a frame is missing: it says nothing about the rate. Between 3/2, the
+# longer step of film on a 60 Hz clock, and 2.
+PAUSE = Fraction(7, 4)
 
 
 def fit(pts: Sequence[int], time_base: Fraction, declared: Fraction | None = None) -> Fraction | None:
