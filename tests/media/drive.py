@@ -237,12 +237,25 @@ def make_inits(grid: Timing, rungs: Sequence[Rung], tracks: Sequence[Track], fol
 
 
 def video_orders(
-    looked: Looked, grid: Timing, rungs: Sequence[Rung], chunks: Iterable[Chunk], inits: Mapping[str, bytes]
+    looked: Looked,
+    grid: Timing,
+    rungs: Sequence[Rung],
+    chunks: Iterable[Chunk],
+    inits: Mapping[str, bytes],
+    *,
+    mend: bool = False,
 ) -> list[EncodeVideo]:
     """One order for each chunk. A child whose encoder makes another init than the plan's refuses to go on."""
     hashes = {name: hashlib.sha256(init).hexdigest() for name, init in inits.items()}
     return [
-        video_order(looked.times, grid, looked.picture, missing(chunk, rungs, (), hashes), format=looked.source.format)
+        video_order(
+            looked.times,
+            grid,
+            looked.picture,
+            missing(chunk, rungs, (), hashes),
+            format=looked.source.format,
+            mend=mend,
+        )
         for chunk in chunks
     ]
 

@@ -23,7 +23,7 @@ from telecine.media.ladder import Ladder, Step, climb
 from telecine.media.orders import Rung, Timing
 from tests.media import drive
 from tests.media.drive import Looked, Made
-from tests.media.paint import bursts, heard, picture_hash, read_number
+from tests.media.paint import Unreadable, bursts, heard, picture_hash, read_number
 from tests.media.sources import FILMS, Kind
 
 Films = Callable[[str], Path]
@@ -37,6 +37,7 @@ LADDER: Ladder = (
 PER_CHUNK = 2
 AUDIO_FRAME = Fraction(1024, 48_000)
 WHOLE = [name for name, kind in FILMS.items() if kind.numbers and not kind.damaged]
+DAMAGED = [name for name, kind in FILMS.items() if kind.damaged and kind.numbers]
 SOUNDING = [name for name, kind in FILMS.items() if kind.voices and not kind.damaged]
 UNCUT = ["mp4-h264", "ts-starts-at-10-s", "webm-vp9", "mkv-23.976", "mkv-5.1", "mkv-three-languages", "m4a-audio-only"]
 # Where decoded source pictures can be compared with the lossless rung: nothing is scaled, turned or left out.
@@ -120,6 +121,29 @@ def test_sound_that_is_cut_is_the_sound_that_is_not(
     assert listen(pieces.after(init)) == listen(whole.after(init))
 
 
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_film_is_told_and_what_is_left_of_it_is_shown(
+    looked: Looks, made_inits: Inits, tmp_path: Path, name: str
+) -> None:
+    film = looked(name)
+    grid = drive.timing(film)
+    rungs = climb(LADDER, film.picture, grid.rate).rungs
+    inits = made_inits(grid, rungs)
+    chunks = drive.chunks_of(film, grid, PER_CHUNK)
+
+    strict = drive.each(film, drive.video_orders(film, grid, rungs, chunks, inits), tmp_path / "strict")
+    mending = drive.each(film, drive.video_orders(film, grid, rungs, chunks, inits, mend=True), tmp_path / "mending")
+
+    refusals = [said.error for said in strict if said.error]
+    assert film.times.damaged or refusals, "nobody would know"
+    assert all(error["code"] == "frame_mismatch" and error["permanent"] for error in refusals)
+    made = drive.gather(mending)
+    check_pieces(made["small"], grid)
+    assert grid.rate == 25
+    whole = [number for number in range(40) if number < 36 or "tail" in name]
+    assert numbers_where_readable(made["lossless"].after(inits["lossless"]))[: len(whole)] == whole
+
+
 # --- what should come out ----------------------------------------------------------------------------------------
 
 
@@ -185,6 +209,18 @@ def show(joined: bytes) -> Shown:
         size=(frames[0].width, frames[0].height),
         hashes=tuple(map(picture_hash, frames)),
     )
+
+
+def numbers_where_readable(joined: bytes) -> list[int | None]:
+    with av.open(io.BytesIO(joined), format="mp4") as film:
+        return [number_of(frame) for frame in film.decode(video=0)]
+
+
+def number_of(frame: av.VideoFrame) -> int | None:
+    try:
+        return read_number(frame)
+    except Unreadable:
+        return None
 
 
 def in_one_pass(film: Looked, grid: Timing, rung: Rung, inits: dict[str, bytes], folder: Path) -> Shown:

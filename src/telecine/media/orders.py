@@ -106,6 +106,7 @@ class EncodeVideo:
     wanted: tuple[Wanted, ...]
     limits: Limits = Limits()
     size: int | None = None  # bytes of the source; needed if it is asked for in ranges
+    mend: bool = False  # damage is allowed: the frame before stands in for one that cannot be decoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,7 @@ def video_order(
     *,
     format: str,
     limits: Limits | None = None,
+    mend: bool = False,
 ) -> EncodeVideo:
     """Encode what is wanted, from the first missing frame of any rung to the last."""
     numbers = [number for one in wanted for number in one.segments]
@@ -74,6 +75,7 @@ def video_order(
         drops=index.drops(times),
         wanted=wanted,
         limits=limits or Limits(),
+        mend=mend,
     )
 
 

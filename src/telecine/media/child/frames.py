@@ -3,6 +3,8 @@
 Seeking lies: a demuxer may land behind the place, and a decoder that began in mid-film may leave frames out. So each
 frame is compared with the index, and when one does not come the source is opened again and read from further back: one
 keyframe, two, at last from the beginning. What came before was right, so nothing is done twice.
+
+A frame that never comes fails the order; if it may `mend`, the one before stands in for it.
 """
 
 from __future__ import annotations
@@ -31,8 +33,16 @@ class Frames:
         self._talk = talk
         self._at = first - order.first
         self._stop = last - order.first
-        self.damaged = 0  # packets that the decoder refused
+        self._before: VideoFrame | None = None
+        self._after: tuple[int, VideoFrame] | None = None
+        self._refused: set[int | None] = set()  # times of packets: one may be met again on a way back
         self.corrupt = 0  # frames that it gave, but calls corrupt
+        self.mended = 0  # frames of the output that another one stands in for
+
+    @property
+    def damaged(self) -> int:
+        """Packets that the decoder refused."""
+        return len(self._refused)
 
     def __iter__(self) -> Iterator[tuple[range, VideoFrame]]:
         """Each frame, with the numbers of the output frames that show it."""
@@ -42,26 +52,43 @@ class Frames:
             yield from self._until_one_is_missing(back)
             back = 0 if self._at > before else back + 1
             if self._at < self._stop and back > _FURTHER_BACK + 1:
-                raise self._missing()
+                yield from self._stood_in()
+                back = 0
 
     def _until_one_is_missing(self, back: int) -> Iterator[tuple[range, VideoFrame]]:
         times, began = self._order.times, self._at
+        self._after = None
         for frame in self._decoded(back):
             wanted = times[self._at]
             if frame.pts is None or frame.pts < wanted:
+                self._before = frame
                 if self._at > began and not self._order.drops:
                     raise Refused(
                         "frame_mismatch", f"the source has a frame at {frame.pts} that its index lacks", permanent=True
                     )
                 continue
             if frame.pts > wanted:
+                self._after = frame.pts, frame
                 return
+            self._before = frame
             numbers = self._numbers_of(wanted)
             self.corrupt += frame.is_corrupt
             self._at += len(numbers)
             yield numbers, frame
             if self._at == self._stop:
                 return
+
+    def _stood_in(self) -> Iterator[tuple[range, VideoFrame]]:
+        """For frames that do not come, up to the next that does: the last one before them, or else that next one."""
+        until, after = self._after or (None, None)
+        shown = self._before or after
+        if shown is None or not self._order.mend:
+            raise self._missing()
+        while self._at < self._stop and (until is None or self._order.times[self._at] < until):
+            numbers = self._numbers_of(self._order.times[self._at])
+            self._at += len(numbers)
+            self.mended += len(numbers)
+            yield numbers, shown
 
     def _numbers_of(self, time: int) -> range:
         """The output frames that show the frame of this time, from where we are."""
@@ -81,7 +108,7 @@ class Frames:
                 try:
                     yield from packet.decode()
                 except InvalidDataError:
-                    self.damaged += 1
+                    self._refused.add(packet.pts)
 
     def _seek(self, container: InputContainer, stream: VideoStream, back: int) -> None:
         nearest = bisect_right(self._order.keys, self._order.times[self._at]) - 1

@@ -44,7 +44,9 @@ def run(order: EncodeVideo, talk: Talk) -> Mapping[str, Any]:
     return {
         "frames": chunk.frames,
         "failed": list(chunk.failed),
+        "damaged": frames.damaged,
         "corrupt": frames.corrupt,
+        "mended": frames.mended,
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 3),
         "peak_memory": sandbox.peak("VmHWM"),
     }
@@ -180,3 +182,5 @@ def runs(segments: Sequence[int], timing: Timing) -> list[range]:
 def _tell_damage(frames: Frames, talk: Talk) -> None:
     if frames.damaged or frames.corrupt:
         talk.note(f"the decoder refused {frames.damaged} packets and calls {frames.corrupt} frames corrupt")
+    if frames.mended:
+        talk.note(f"{frames.mended} frames could not be decoded: the ones before them are shown instead")
