@@ -252,6 +252,8 @@ _kind("m4a-cover", "m4a", Film(format="mp4", shots=(), voices=(Voice(length=Frac
 _kind("mp4-damaged-tail", "mp4", replace(PLAIN, muxer={"movflags": "faststart"}), spoil.cut, damaged=True)
 _kind("mkv-damaged-tail", "mkv", replace(PLAIN, format="matroska"), spoil.cut, damaged=True)
 _kind("ts-damaged-tail", "ts", replace(PLAIN, format="mpegts"), spoil.cut, damaged=True)
+SOUND = Film(format="mp4", shots=(), voices=(Voice(length=Fraction(34, 10)),), muxer={"movflags": "faststart"})
+_kind("m4a-damaged-tail", "m4a", SOUND, spoil.cut, damaged=True)
 _kind("mp4-damaged-middle", "mp4", replace(PLAIN, muxer={"movflags": "faststart"}), spoil.blotted, damaged=True)
 
 # --- refused -----------------------------------------------------------------------------------------------------

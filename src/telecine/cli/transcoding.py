@@ -129,7 +129,7 @@ async def summary_of(client: Client, file: File, state: Progress, master: str | 
         "status": state.status,
         "how": file.how,
         "error": state.error,
-        "warnings": [problem.message for problem in job.warnings],
+        "warnings": list(state.warnings),
         "master": master,
         "seconds": round(float(length), 3),
         "wall_seconds": round(wall / SECOND, 2),

@@ -58,7 +58,7 @@ class Progress:
     eta: Millis | None = None
     speed: float | None = None
     error: dict[str, Json] | None = None
-    warnings: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
@@ -82,8 +82,17 @@ async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
         eta=eta,
         speed=speed,
         error=job.error,
-        warnings=job.warning_count,
+        warnings=tuple(_warnings(plan, dropped, job)),
     )
+
+
+def _warnings(plan: Plan, dropped: Mapping[str, str], job: JobView) -> Iterable[str]:
+    """Whatever is not as it was asked for, a sentence each."""
+    yield from plan.warnings
+    for name, why in dropped.items():
+        yield f"{name} was left out: {why}"
+    for problem in job.warnings:
+        yield problem.message
 
 
 def _without_plan(job: JobView) -> Progress:

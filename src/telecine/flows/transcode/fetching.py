@@ -45,6 +45,7 @@ class Scanned:
     source: Source
     index: Index | None
     samples: dict[int, Samples]
+    damaged: int = 0  # packets that cannot be read, of pictures or sound
 
 
 async def fetch(bench: Bench, options: Options) -> Outcome:
@@ -52,7 +53,7 @@ async def fetch(bench: Bench, options: Options) -> Outcome:
     spec = parse(bench.spec)
     origin = await find_origin(bench, spec, options)
     scanned = await _scan_or_remux(bench, options, origin)
-    warnings = _check_damage(scanned.index, spec.damaged or options.damaged)
+    warnings = _check_damage(scanned.damaged, spec.damaged or options.damaged)
     plan = replace(_plan(spec, options, scanned), warnings=warnings)
     plan = await carried_over(bench, spec, plan)
     plan = await _with_inits(bench, options, plan)
@@ -80,16 +81,14 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
     origin, damaged = await _remux(bench, options, origin, source)
     copied = await probe(bench, origin, options)
     scanned = await _scan(bench, options, origin, _told_by(source, copied), remuxed=True)
-    if scanned.index is None:
-        return scanned
     # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
-    return replace(scanned, index=replace(scanned.index, damaged=scanned.index.damaged + damaged))
+    return replace(scanned, damaged=scanned.damaged + damaged)
 
 
 async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, *, remuxed: bool = False) -> Scanned:
     order = Scan(format=source.format, picture=source.picture, sounds=source.sounds, limits=options.limits())
     async with opened(bench, origin) as reading:
-        await answer(bench, order, reading, of=origin.size)
+        told = await answer(bench, order, reading, of=origin.size)
     found = json.loads((bench.scratch / "index.json").read_text())
     samples = {one.stream: one for one in (from_plain(Samples, item) for item in found["sounds"])}
     index = None
@@ -97,7 +96,7 @@ async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, 
         packets = from_plain(Packets, found["packets"])
         index = build_index(packets, declared=source.picture.rate, remuxed=remuxed)
         check_index(index, options.bounds)
-    return Scanned(origin, source, index, samples)
+    return Scanned(origin, source, index, samples, told["damaged"])
 
 
 async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Origin, int]:
@@ -128,11 +127,11 @@ def _told_by(original: Source, copied: Source) -> Source:
     return replace(copied, picture=picture, sounds=sounds)
 
 
-def _check_damage(index: Index | None, rule: str) -> tuple[str, ...]:
+def _check_damage(damaged: int, rule: str) -> tuple[str, ...]:
     """Half a film is never published in silence."""
-    if index is None or not index.damaged:
+    if not damaged:
         return ()
-    sentence = f"the source is damaged: {index.damaged} of its packets cannot be read"
+    sentence = f"the source is damaged: {damaged} of its packets cannot be read"
     if rule == "fail":
         raise MediaRefused(f"{sentence}; repair it, or allow what is left with `damaged = warn`", code="damaged")
     return (f"{sentence}; what could be read was used",)
@@ -151,8 +150,7 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
         span = film_of(index, timing)
         climbed = climb(ladder_of(spec, options), source.picture, timing.rate)
     else:
-        first = scanned.samples[source.sounds[0].stream]
-        span = film_of_sound(first, segment=segment)
+        span = film_of_sound(_first_heard(scanned), segment=segment)
         timing = timing_of(MILLISECONDS, ceil(span.length * MILLISECONDS), segment=segment, gop=gop)
     return Plan(
         origin=scanned.origin,
@@ -169,6 +167,15 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
         poster=spec.poster and bool(climbed.rungs),
         sprites=spec.sprites and bool(climbed.rungs),
     )
+
+
+def _first_heard(scanned: Scanned) -> Samples:
+    """The track that says how long a film without pictures is."""
+    heard = (scanned.samples.get(sound.stream) for sound in scanned.source.sounds)
+    first = next((one for one in heard if one is not None), None)
+    if first is None:
+        raise MediaRefused("the source has neither pictures nor a single sample of sound", code="no_streams")
+    return first
 
 
 def ladder_of(spec: TranscodeSpec, options: Options) -> Ladder:

@@ -32,4 +32,5 @@ def facts_of(plan: Plan, packaged: Json) -> dict[str, Json]:
         "qualities": [rung.name for rung in plan.rungs if rung.name not in packaged["dropped"]],
         "audio": [one.sound.language for one in plan.sounds],
         "bytes": sum(packaged["sizes"].values()),
+        "warnings": list(plan.warnings),
     }

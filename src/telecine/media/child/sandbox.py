@@ -32,7 +32,10 @@ _DESCRIPTORS = 256
 _PROCESSES = 256  # threads count, too
 _GRACE_SECONDS = 5  # between the CPU limit that is told and the one that kills
 # What Python and PyAV would import only when they need it.
-_LAZY = ("av.subtitles.stream", "av.audio.stream", "av.video.stream", "encodings.idna", "encodings.latin_1", "logging")
+_LAZY = (
+    *("av.subtitles.stream", "av.subtitles.codeccontext", "av.audio.stream", "av.video.stream"),
+    *("encodings.idna", "encodings.latin_1", "logging"),
+)
 _status: int | None = None
 
 
