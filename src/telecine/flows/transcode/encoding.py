@@ -12,6 +12,7 @@ from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.origin import opened
 from telecine.flows.transcode.plan import Plan, Sounding, piece_name
 from telecine.flows.transcode.reading import index_of, plan_of
+from telecine.flows.transcode.spec import parse
 from telecine.flows.transcode.talking import plain_order
 from telecine.media.grid import Chunk
 from telecine.media.orders import EncodeAudio, Segment
@@ -86,7 +87,8 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
         return Done(result={"made": 0})
     limits = options.limits(plan.picture)
     index = await index_of(bench)
-    order = video_order(index, plan.timing, plan.picture, wanted, format=plan.format, limits=limits)
+    mend = (parse(bench.spec).damaged or options.damaged) == "warn"
+    order = video_order(index, plan.timing, plan.picture, wanted, format=plan.format, limits=limits, mend=mend)
     frames = chunk.frames_of(plan.timing)
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
         recording = Recording(bench, child, order.first - frames.start, len(frames))
