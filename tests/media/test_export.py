@@ -106,13 +106,14 @@ def test_a_change_in_the_folder_never_reaches_the_artifact(tmp_path: Path, folde
 
 def test_exporting_again_copies_nothing_and_changes_nothing(tmp_path: Path, folder: Path) -> None:
     film, shelf = a_shelf(tmp_path / "shelf", a_film())
+    (tmp_path / "poster").write_bytes(b"a picture")
     with Export(folder, "7") as export:
-        export.finish(film, shelf)
+        export.finish(film, shelf, {"poster.jpg": tmp_path / "poster"})
     before = {path: (folder / path).stat().st_mtime_ns for path in files(folder)}
 
     with Export(folder, "7") as export:
         assert export.lacking(film) == []
-        export.finish(film, no_place)
+        export.finish(film, no_place, {"poster.jpg": tmp_path / "poster"})
 
     assert {path: (folder / path).stat().st_mtime_ns for path in files(folder)} == before
 

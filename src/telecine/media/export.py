@@ -17,6 +17,7 @@ a hard link. `copy_file_range` shares the blocks where the file system can, so t
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import json
 import os
 import re
@@ -126,7 +127,7 @@ class Export:
 
     def _put(self, path: str, content: Path | bytes) -> None:
         to = self._inside(path)
-        if isinstance(content, bytes) and to.is_file() and to.read_bytes() == content:
+        if to.is_file() and _same(to, content):
             return
         to.parent.mkdir(parents=True, exist_ok=True)
         part = to.with_name(to.name + PART)
@@ -245,6 +246,12 @@ def _locked(folder: Path) -> int:
         os.close(handle)
         raise BadSpec(f"another export is writing into {folder} just now") from None
     return handle
+
+
+def _same(file: Path, content: Path | bytes) -> bool:
+    if isinstance(content, bytes):
+        return file.stat().st_size == len(content) and file.read_bytes() == content
+    return filecmp.cmp(content, file, shallow=False)
 
 
 def _copy(source: Path, target: int) -> None:
