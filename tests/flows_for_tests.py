@@ -281,3 +281,18 @@ def make_a_file(bench: Bench) -> Done:
     bench.step("make --all", exit_code=0, tail="all made")
     print("printed by the handler")
     return Done(result={"scratch": str(bench.scratch), "awaitable": hasattr(kept, "__await__")})
+
+
+# -- ones with a media child -----------------------------------------------------------------------
+
+filming = Flow("filming")
+
+
+@filming.stage(name="film", run="inline", attempts=1)
+async def run_a_media_child(bench: Bench) -> Done:
+    """Gives `spec["order"]` to the program `spec["program"]`; tells a test of the processes that it says."""
+    async with bench.child(bench.spec["order"], module=bench.spec["program"]) as child:
+        async for message in child:
+            if "family" in message:
+                say(bench, "family", " ".join(str(pid) for pid in message["family"]))
+    return Done(result=message["done"])

@@ -1,0 +1,66 @@
+"""Where tests start media children, without a worker around them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from telecine.errors import ChildFailed
+from telecine.flow import MediaChild, Reader
+from telecine.worker.child import MediaProcess
+from telecine.worker.mediachild import Ways, media_child
+
+DOUBLE = str(Path(__file__).with_name("double.py"))
+TERM = 0.3
+
+
+class Stage:
+    """Where a test starts children; what they left is in `said`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: list[tuple[str, str, str, dict[str, Any]]] = []
+        self.family: set[MediaProcess] = set()
+
+    def child(
+        self, order: Any, files: dict[str, int] | None = None, source: Reader | None = None, **how: Any
+    ) -> AbstractAsyncContextManager[MediaChild]:
+        def say(*words: Any) -> None:
+            self.said.append(words)
+
+        ways = Ways(
+            **{"program": DOUBLE, "folder": self.folder, "term": TERM, "mono": time.monotonic, "say": say, **how}
+        )
+        return media_child(ways, order, files or {}, source, self.family)
+
+    async def answer(self, order: Any, **how: Any) -> Any:
+        """The result of an order that says nothing else."""
+        async with self.child(order, **how) as child:
+            async for message in child:
+                if "done" in message:
+                    return message["done"]
+        return None
+
+    async def failure(self, order: Any, **how: Any) -> ChildFailed:
+        with pytest.raises(ChildFailed) as failed:
+            await self.answer(order, **how)
+        return failed.value
+
+    @property
+    def step(self) -> tuple[str, str, dict[str, Any]]:
+        [step] = [(command, level, data) for command, level, kind, data in self.said if kind == "step"]
+        return step
+
+
+def play(scene: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(scene(), 30))
+
+
+def children() -> list[psutil.Process]:
+    """Of this process."""
+    return psutil.Process().children(recursive=True)
