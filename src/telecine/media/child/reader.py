@@ -55,6 +55,10 @@ class Asked:
         number, offset = divmod(start, BLOCK)
         return self._block(number)[offset : offset + length]
 
+    def close(self) -> None:
+        self._replies.close()
+        self._socket.close()
+
     def _block(self, number: int) -> bytes:
         if number not in self._blocks:
             self._blocks[number] = self._ask(number * BLOCK, min(BLOCK, self.size - number * BLOCK))
@@ -64,7 +68,10 @@ class Asked:
         return self._blocks[number]
 
     def _ask(self, start: int, length: int) -> bytes:
-        self._socket.sendall(_REQUEST.pack(start, length))
+        try:
+            self._socket.sendall(_REQUEST.pack(start, length))
+        except OSError as error:
+            raise SourceFailed("whoever brings the source has hung up") from error
         (coming,) = _REPLY.unpack(self._exactly(_REPLY.size))
         if coming != length:
             raise SourceFailed(f"the source gave {coming} of {length} bytes at {start}")

@@ -1,0 +1,156 @@
+"""Each wall around a media child bites, or is reported as absent. Real listeners, a real child."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from telecine.media import layers
+from telecine.media.child.canary import Canary
+from telecine.media.orders import Limits
+from telecine.media.plain import to_plain
+from tests.media import drive
+
+LIMIT = 1 << 30
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the canary found, and which walls the child says it has."""
+
+    walls: dict[str, Any]
+    tried: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a child must not reach."""
+
+    tcp: socket.socket
+    udp: socket.socket
+    folder: Path
+
+    @property
+    def order(self) -> Canary:
+        return Canary(
+            read=str(self.folder / "secret"),
+            write=str(self.folder / "mark"),
+            tcp=self.tcp.getsockname()[1],
+            udp=self.udp.getsockname()[1],
+            limits=Limits(memory=LIMIT),
+        )
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "secret").write_text("do not read")
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+        udp.settimeout(0)
+        yield Outside(tcp, udp, folder)
+
+
+@pytest.fixture(scope="module")
+def report(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    said = drive.run(outside.order, tmp_path_factory.mktemp("scratch"))
+    return Report(walls=said.lines[0]["sandbox"], tried=said.done["tried"])
+
+
+def needs(report: Report, wall: str) -> None:
+    if not report.walls[wall]:
+        pytest.skip(f"this machine offers no {wall}")
+
+
+def test_the_canary_would_sing_without_walls(outside: Outside, tmp_path: Path) -> None:
+    program = (
+        "import json, sys; from pathlib import Path; from telecine.media.child import canary, talk\n"
+        "from telecine.media.plain import from_plain\n"
+        "order = from_plain(canary.Canary, json.loads(sys.argv[1]))\n"
+        "print(json.dumps(canary.run(order, talk.Talk(talk.Stdout(), source=None, scratch=Path.cwd()))))"
+    )
+    order = json.dumps({**to_plain(outside.order), "limits": {"memory": None}})
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program, order], cwd=tmp_path, capture_output=True, check=True, timeout=30
+    )
+
+    tried = json.loads(ran.stdout)["tried"]
+    assert {name for name, refusal in tried.items() if refusal is None} >= {
+        "read",
+        "write",
+        "list",
+        "process",
+        "tcp",
+        "udp",
+    }
+    outside.tcp.accept()[0].close()
+    assert outside.udp.recv(10) == b"out"
+
+
+def test_its_own_folder_is_open(report: Report) -> None:
+    assert report.tried["scratch"] is None
+
+
+@pytest.mark.parametrize("name", ["read", "write", "list", "process"])
+def test_landlock_shuts_the_file_system(report: Report, name: str) -> None:
+    needs(report, "landlock")
+
+    assert "Permission denied" in str(report.tried[name])
+
+
+def test_tcp_is_refused(report: Report, outside: Outside) -> None:
+    if not report.walls["tcp"]:
+        needs(report, "netns")
+    outside.tcp.settimeout(0)
+
+    assert report.tried["tcp"] is not None
+    with pytest.raises(BlockingIOError):
+        outside.tcp.accept()
+
+
+def test_udp_is_refused(report: Report, outside: Outside) -> None:
+    needs(report, "netns")
+
+    assert report.tried["udp"] is not None
+    with pytest.raises(BlockingIOError):
+        outside.udp.recv(10)
+
+
+def test_memory_ends_at_the_limit(report: Report) -> None:
+    assert "as" in report.walls["rlimits"]
+    assert str(report.tried["memory"]).startswith("MemoryError")
+
+
+def test_a_file_cannot_grow_beyond_its_limit(outside: Outside, tmp_path: Path) -> None:
+    order = replace(outside.order, limits=Limits(file_bytes=2))
+
+    said = drive.run(order, tmp_path)
+
+    assert "File too large" in said.done["tried"]["scratch"]
+
+
+def test_doctor_hears_what_a_child_will_find(report: Report) -> None:
+    offered = layers.offered()
+
+    assert offered.landlock == report.walls["landlock"]
+    assert offered.tcp == report.walls["tcp"]
+    assert offered.netns == report.walls["netns"]
+    assert offered.rlimits
+
+
+def test_what_is_missing_is_said_in_words() -> None:
+    bare = layers.Layers(landlock=None, tcp=False, netns=False, rlimits=True)
+    old = replace(bare, landlock=3, netns=True)
+
+    assert len(bare.missing) == 2
+    assert old.missing == ("Landlock is too old for TCP rules",)
+    assert layers.Layers(landlock=7, tcp=True, netns=True, rlimits=True).missing == ()
