@@ -265,6 +265,16 @@ def test_a_source_that_stops_coming_is_no_end_of_file() -> None:
         worker.close()
 
 
+def test_a_child_whose_source_stops_coming_says_so(film: Looked, tmp_path: Path) -> None:
+    with lent(b"", most=0) as (handle, _), started(tmp_path, handle) as child:
+        os.close(handle)
+        child.say(told(replace(segments(film, 3), size=film.path.stat().st_size), ask=handle))
+
+        error = child.next("error")
+
+        assert (error["code"], error["permanent"]) == ("source_failed", False)
+
+
 def test_a_worker_may_kill_a_child_at_any_moment(film: Looked, tmp_path: Path) -> None:
     with film.path.open("rb") as file, started(tmp_path, file.fileno()) as child:
         child.say(told(segments(film, 0, 1), source=file.fileno()))

@@ -92,6 +92,15 @@ def test_each_rung_gets_only_what_it_lacks(film: Looked, inits: dict[str, bytes]
     assert numbers(inits["big"], body(said, "big", 0), body(said, "big", 3)) == [*range(25), *range(75, 85)]
 
 
+def test_several_threads_make_the_same_frames(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
+    order = replace(chunk(film, {BIG: range(4), SMALL: [1]}, inits), limits=Limits(threads=3))
+
+    said = drive.run(order, tmp_path, source=film.path)
+
+    assert numbers(inits["big"], *(body(said, "big", n) for n in range(4))) == list(range(85))
+    assert numbers(inits["small"], body(said, "small", 1)) == list(range(25, 50))
+
+
 def test_what_a_killed_child_has_said_is_not_made_again(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
     order = chunk(film, {BIG: range(4), SMALL: range(4)}, inits)
     first = drive.run(order, tmp_path / "1", source=film.path, on_segment=lambda one: one.number < 2)
