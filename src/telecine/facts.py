@@ -67,13 +67,7 @@ class Status(StrEnum):
         return self in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
 
 
-PHASES = (
-    Status.VALIDATING,
-    Status.PLANNING,
-    Status.DOWNLOADING_INPUTS,
-    Status.PROCESSING,
-    Status.UPLOADING_OUTPUTS,
-)
+PHASES = (Status.VALIDATING, Status.PLANNING, Status.DOWNLOADING_INPUTS, Status.PROCESSING, Status.UPLOADING_OUTPUTS)
 
 PRIORITIES = {"critical": 10, "high": 8, "normal": 5, "low": 2, "background": 0}
 
@@ -91,11 +85,12 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One position of a fanned-out stage, as its planner describes it."""
+    """One position of a fanned-out stage. With `patience`: skipped when no worker took it in that time."""
 
     input: Json = None
     optional: bool = False
     labels: tuple[str, ...] = ()
+    patience: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,13 +244,14 @@ class Shelved:
 class Brief:
     """What a handler may read besides its own input: results of needed stages, what is kept.
 
-    `slots` is how many tasks of this flow the live, active workers can run at once.
+    `slots` is how many tasks of this flow the live, active workers can run at once, `labels` what they offer.
     """
 
     results: dict[str, Json] = field(default_factory=dict)
     kept: dict[str, Kept] = field(default_factory=dict)
     facts: dict[str, Json] = field(default_factory=dict)
     slots: int = 1
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("kept_by_job", {"job_id": _JOB, "stages": ["cut"], "all_stages": False}),
     ("published_of", {"kind": "movie", "id": "s7"}),
     ("carry_hold", {"ids": list(range(1, SOME))}),
-    ("slots_of", {"flow": "film", "within": 30_000}),
+    ("fleet_of", {"flow": "film", "within": 30_000}),
     ("subject_show", {"kind": "movie", "id": "s7", "most": SOME}),
     ("subjects_all", {"kind": "movie", "before": FOREVER, "below": "", "owner": None, "wanted": SOME}),
     ("subjects_of_owner", {"kind": "movie", "before": FOREVER, "below": "", "owner": "rare", "wanted": SOME}),

@@ -7,12 +7,12 @@ at hand; the HTTP server says the same words for one that has not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 from telecine.engine import claim as claiming
-from telecine.engine import control, holding, provisions, recovery, subjects
+from telecine.engine import control, holding, provisions, recovery, subjects, sweeping
 from telecine.engine import register as registering
 from telecine.engine.reception import Reception
 from telecine.engine.register import Registration
@@ -20,6 +20,7 @@ from telecine.engine.shelf import Shelf
 from telecine.engine.shown import Page, SubjectLine, SubjectView
 from telecine.engine.stream import Stream
 from telecine.engine.submit import Submission, Submitted, submit
+from telecine.engine.sweeping import Sweep
 from telecine.engine.views import Views
 from telecine.errors import NotFound, StoreError, Unreachable
 from telecine.facts import (
@@ -49,8 +50,6 @@ from telecine.graph import Graph
 from telecine.store import Steps, Store
 from telecine.world import World
 
-SILENT_WORKER: Millis = 10 * 60 * 1_000
-
 
 class Ringer(Protocol):
     """The half of a bell that the engine needs: say that lanes have work."""
@@ -65,18 +64,6 @@ class Silence:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """What one pass of recovery did."""
-
-    mine: bool = False
-    grace: bool = False
-    returned: int = 0
-    gone_workers: int = 0
-    unparked: int = 0
-    resolved: int = 0
-
-
 class Engine:
     def __init__(
         self, store: Store, *, bell: Ringer | None = None, world: World | None = None, lease: Millis = LEASE
@@ -85,10 +72,10 @@ class Engine:
         self.world = world or World()
         self.lease = lease
         self.bell: Ringer = bell or Silence()
-        self._shelf = Shelf()
-        self._reception = Reception(store, self._shelf, self.world)
+        self.shelf = Shelf()
+        self._reception = Reception(store, self.shelf, self.world)
         self._slots = provisions.Slots(store, self.world)
-        self.views = Views(store, self._shelf)
+        self.views = Views(store, self.shelf)
         self.events = Stream(store, world=self.world)
         self._flows: dict[str, tuple[int, Graph]] = {}
 
@@ -98,7 +85,7 @@ class Engine:
         """Make a flow known to the database, so that any server can move its jobs."""
         graph = flow.graph if isinstance(flow, Flow) else flow
         flow_id: int = await self.store.run(lambda: registering.flow(graph))
-        self._shelf.put(flow_id, graph)
+        self.shelf.put(flow_id, graph)
         self._flows[graph.flow] = (flow_id, graph)
         return flow_id
 
@@ -123,7 +110,7 @@ class Engine:
         """The newest registered graph of a flow. Another process may register a newer one: looked up anew
         when this process has not registered it itself."""
         if name not in self._flows:
-            found = await self.store.read(lambda: registering.newest(name, self._shelf))
+            found = await self.store.read(lambda: registering.newest(name, self.shelf))
             if found is None:
                 names = await self.store.read(registering.names)
                 known = f"known flows: {', '.join(names)}" if names else "no flow is registered yet"
@@ -132,13 +119,13 @@ class Engine:
         return self._flows[name]
 
     async def cancel(self, job_id: JobId, *, reason: str = "cancelled", actor: str = "") -> Status:
-        status = await self.store.run(lambda: control.cancel(job_id, self._shelf, reason=reason, actor=actor))
+        status = await self.store.run(lambda: control.cancel(job_id, self.shelf, reason=reason, actor=actor))
         if status.is_final:
-            await self._release_waiting([job_id])
+            await self.release_waiting([job_id])
         return status
 
     async def retry(self, job_id: JobId, *, actor: str = "") -> None:
-        self.bell.ring(await self.store.run(lambda: control.retry(job_id, self._shelf, actor=actor)))
+        self.bell.ring(await self.store.run(lambda: control.retry(job_id, self.shelf, actor=actor)))
 
     async def edit(
         self,
@@ -149,20 +136,20 @@ class Engine:
         run_at: Instant | None = None,
     ) -> None:
         await self.store.run(
-            lambda: control.edit(job_id, self._shelf, version=version, priority=priority, run_at=run_at)
+            lambda: control.edit(job_id, self.shelf, version=version, priority=priority, run_at=run_at)
         )
 
     async def pause(self, flow: str, paused: bool = True) -> None:
         await self.store.run(lambda: control.pause(flow, paused))
 
     async def subject(self, kind: str, subject_id: str) -> SubjectView:
-        return await self.store.read(lambda: subjects.subject(kind, subject_id, self._shelf))
+        return await self.store.read(lambda: subjects.subject(kind, subject_id, self.shelf))
 
     async def subjects(
         self, kind: str, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
     ) -> Page[SubjectLine]:
         return await self.store.read(
-            lambda: subjects.subjects(kind, self._shelf, owner=owner, cursor=cursor, limit=limit)
+            lambda: subjects.subjects(kind, self.shelf, owner=owner, cursor=cursor, limit=limit)
         )
 
     # -- the worker's words ----------------------------------------------------------------------
@@ -177,28 +164,30 @@ class Engine:
         halted = {row["job_id"] for row in rows if row["halted"]}
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:
-            await self._wind_down(job_id)
+            await self.wind_down(job_id)
         if not rows:
             self.bell.ring(await self.store.run(claiming.unpark))
             # What fell due just now can be granted. So is, to a repeat, what the first was granted while it waited.
             rows = [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
-        graphs = await self.store.read(lambda: claiming.graphs_for(rows, self._shelf)) if rows else {}
+        graphs = await self.store.read(lambda: claiming.graphs_for(rows, self.shelf)) if rows else {}
         self._reception.remember((row, graphs[row["flow_id"]]) for row in rows)
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
 
-    async def _wind_down(self, job_id: int) -> None:
-        await self.store.run(lambda: control.wind_down(job_id, self._shelf))
+    async def wind_down(self, job_id: int) -> None:
+        """Cancel what waits in a job that was stopped; end it if nothing runs."""
+        await self.store.run(lambda: control.wind_down(job_id, self.shelf))
 
     async def glance(self, lanes: Mapping[str, str]) -> bool:
         """Is there anything to claim? Reads only."""
         return await self.store.read(lambda: claiming.glance(lanes))
 
     async def brief(self, lease: Lease) -> Brief:
-        brief = await self.store.read(lambda: claiming.brief(lease, self._shelf))
-        return replace(brief, slots=await self._slots.of(lease.flow))
+        brief = await self.store.read(lambda: claiming.brief(lease, self.shelf))
+        fleet = await self._slots.of(lease.flow)
+        return replace(brief, slots=fleet.slots, labels=fleet.labels)
 
     async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
-        return await self.store.read(lambda: provisions.artifacts(lease, stages, self._shelf))
+        return await self.store.read(lambda: provisions.artifacts(lease, stages, self.shelf))
 
     async def published(self, lease: Lease) -> list[Shelved]:
         return await self.store.read(lambda: provisions.published(lease.subject))
@@ -207,7 +196,7 @@ class Engine:
         return await self.store.run(lambda: holding.beat(worker, held, totals, self.lease))
 
     async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
-        await self.store.run(lambda: holding.keep(task_id, token, items, self._shelf))
+        await self.store.run(lambda: holding.keep(task_id, token, items, self.shelf))
 
     async def log(self, lines: Sequence[Line]) -> None:
         if lines:
@@ -219,20 +208,20 @@ class Engine:
         if settled.lanes:
             self.bell.ring(settled.lanes)
         if settled.ended:
-            await self._release_waiting(settled.ended)
+            await self.release_waiting(settled.ended)
         return list(settled.answers)
 
     async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
         return await self.settle([Word(task, token, Released(reason)) for task, token in leases])
 
-    async def _release_waiting(self, ended: Sequence[int] | None = None) -> int:
+    async def release_waiting(self, ended: Sequence[int] | None = None) -> int:
         """Open or cancel jobs that come after ones that have ended; without `ended`, all that a crash left."""
         if ended is not None and not await self.store.read(lambda: registering.awaited(ended)):
             return 0
         resolved = 0
         while waiting := await self.store.read(lambda: recovery.after_ended(ended)):
             for job_id, some in waiting.items():
-                steps = partial(control.resolve_after, job_id, some, self._shelf)
+                steps = partial(control.resolve_after, job_id, some, self.shelf)
                 self.bell.ring(await self.store.run(steps))
             resolved += len(waiting)
             if sum(map(len, waiting.values())) < recovery.BATCH:
@@ -245,14 +234,15 @@ class Engine:
         """Drain, disable, enable or revoke. A disabled worker's leases go back with refund, at once."""
         await self.store.run(lambda: registering.mode(worker, mode, revoke))
         if mode is Mode.DISABLED:
-            await self._give_back([worker], Released("revoked" if revoke else "disabled"))
+            await self.give_back([worker], Released("revoked" if revoke else "disabled"))
 
     async def retire(self, worker: WorkerId) -> None:
         """The worker leaves in order: whatever it still holds goes back."""
-        await self._give_back([worker], Released("shutdown"))
+        await self.give_back([worker], Released("shutdown"))
         await self.store.run(lambda: recovery.end_workers([worker]))
 
-    async def _give_back(self, workers: Sequence[int], fact: Released | Expired) -> int:
+    async def give_back(self, workers: Sequence[int], fact: Released | Expired) -> int:
+        """All leases of these workers; how many."""
         words = await self.store.read(lambda: recovery.leases_of(workers, fact))
         return sum(answer.accepted for answer in await self.settle(words))
 
@@ -260,40 +250,7 @@ class Engine:
 
     async def sweep(self, period: Millis = SWEEP) -> Sweep:
         """One pass: what is ours by turn, and what only this machine can see."""
-        gone = await self._sweep_machine()
-        turn = await self.store.run(lambda: recovery.take_turn(period, self.lease))
-        if turn is None:
-            return Sweep(gone_workers=gone)
-        returned = 0 if turn.grace else await self._expire()
-        if barred := await self.store.read(recovery.barred):
-            returned += await self._give_back(barred, Released("disabled"))
-        lanes = await self.store.run(claiming.unpark)
-        self.bell.ring(lanes)
-        resolved = await self._release_waiting()
-        for job_id in await self.store.read(recovery.halting):
-            await self._wind_down(job_id)
-        if not turn.grace:
-            await self.store.run(lambda: recovery.end_silent(SILENT_WORKER))
-        return Sweep(True, turn.grace, returned, gone, len(lanes), resolved)
-
-    async def _expire(self) -> int:
-        """Batch after batch, until one is not full or brings nothing: many may die at once."""
-        total = 0
-        while words := await self.store.read(recovery.overdue):
-            returned = sum(answer.accepted for answer in await self.settle(words))
-            total += returned
-            if not returned or len(words) < recovery.BATCH:
-                break
-        return total
-
-    async def _sweep_machine(self) -> int:
-        if not self.world.machine.is_known():
-            return 0
-        gone = await self.store.read(lambda: recovery.gone_here(self.world.machine, self.world.is_gone))
-        if gone:
-            await self._give_back(gone, Expired(gone=True))
-            await self.store.run(lambda: recovery.end_workers(gone))
-        return len(gone)
+        return await sweeping.sweep(self, period)
 
 
 __all__ = ["Engine", "Registration", "StoreError", "Submission", "Submitted", "Sweep", "Unreachable"]

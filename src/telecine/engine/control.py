@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from telecine.engine.consequences import Change, Stages, cancel_waiting, close_job, stages_by_job
 from telecine.engine.ledger import Ledger
@@ -53,6 +54,32 @@ def wind_down(job_id: int, shelf: Shelf) -> Steps[Status]:
     close_job(ledger, graph, before, change)
     yield from ledger.write()
     return Status(ledger.jobs[0]["status"] if ledger.jobs else job["status"])
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What became of a job whose tasks nobody took: the lanes that have work now, and whether it has ended."""
+
+    lanes: frozenset[str] = frozenset()
+    ended: bool = False
+
+
+def pass_over(job_id: int, shelf: Shelf) -> Steps[Passed]:
+    """Skip ready tasks whose patience is at an end; what comes after them decides how to go on without."""
+    job = yield from _hold(job_id)
+    if job["outcome"] is not None or job["cancel_asked"] or job["failing"]:
+        return Passed()
+    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    before = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
+    ledger = Ledger(job["now"])
+    change = Change(job, list(before))
+    for item in (yield Ask("pass_over", {"job_id": job_id, "at": job["now"]})):
+        row, count = change.rows[item["stage"]], item["count"]
+        change.rows[item["stage"]] = row._replace(remaining=row.remaining - count)
+        ledger.say("stage.passed_over", job_id, dumps({"tasks": count}), item["stage"])
+    close_job(ledger, graph, before, change)
+    yield from ledger.write()
+    return Passed(frozenset(ledger.opening.lanes), bool(ledger.ended))
 
 
 def retry(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[frozenset[str]]:

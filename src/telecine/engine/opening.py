@@ -47,6 +47,7 @@ class Opening:
                     "max_attempts": stage.policy.max_attempts,
                     "stall_ms": stage.policy.stall,
                     "limit_ms": stage.policy.limit,
+                    "patience_ms": piece.patience,
                     "ended_at": now if state.is_final else None,
                     "input": None if piece.input is None else dumps(piece.input),
                 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from telecine.engine.claim import kept_of
 from telecine.engine.recovery import OFFLINE
@@ -39,23 +41,31 @@ def shelved(row: Row) -> Shelved:
     return Shelved(stage=row["stage"], position=row["position"], kept=kept_of(row), id=row["id"])
 
 
+class Fleet(NamedTuple):
+    """The live workers that serve a flow: how many tasks they can run at once, and what they offer."""
+
+    slots: int
+    labels: tuple[str, ...]
+
+
 class Slots:
-    """How many tasks of a flow can run at once. Asked with every brief, so an answer serves for a second."""
+    """Who could help. Asked with every brief, so an answer serves for a second."""
 
     def __init__(self, store: Store, world: World) -> None:
         self._store, self._world = store, world
-        self._known: dict[str, tuple[float, int]] = {}
+        self._known: dict[str, tuple[float, Fleet]] = {}
 
-    async def of(self, flow: str) -> int:
-        """At least one: whoever asks has a slot."""
-        until, count = self._known.get(flow, (0.0, 1))
+    async def of(self, flow: str) -> Fleet:
+        """At least one slot: whoever asks has it."""
+        until, fleet = self._known.get(flow, (0.0, Fleet(1, ())))
         now = self._world.mono()
         if now >= until:
-            count = max(1, await self._store.read(lambda: _slots(flow)))
-            self._known[flow] = (now + SLOTS_SECONDS, count)
-        return count
+            fleet = await self._store.read(lambda: _fleet(flow))
+            self._known[flow] = (now + SLOTS_SECONDS, fleet)
+        return fleet
 
 
-def _slots(flow: str) -> Steps[int]:
-    [row] = yield Ask("slots_of", {"flow": flow, "within": OFFLINE})
-    return int(row["slots"])
+def _fleet(flow: str) -> Steps[Fleet]:
+    rows = yield Ask("fleet_of", {"flow": flow, "within": OFFLINE})
+    labels = {label for row in rows for label in json.loads(row["labels"])}
+    return Fleet(max(1, sum(row["slots"] for row in rows)), tuple(sorted(labels)))

@@ -43,6 +43,7 @@ def order_to(lease: Lease, brief: Brief, source: FlowSource, scratch: str, path:
             "facts": brief.facts,
             "kept": [asdict(k) for k in brief.kept.values()],
             "slots": brief.slots,
+            "labels": brief.labels,
         },
         "source": asdict(source),
         "scratch": scratch,
@@ -62,7 +63,9 @@ def lease_from(data: dict[str, Json]) -> Lease:
 
 def brief_from(data: dict[str, Json]) -> Brief:
     kept = {item["name"]: Kept(**item) for item in data["kept"]}
-    return Brief(results=data["results"], facts=data["facts"], kept=kept, slots=data["slots"])
+    return Brief(
+        results=data["results"], facts=data["facts"], kept=kept, slots=data["slots"], labels=tuple(data["labels"])
+    )
 
 
 def shelved_from(data: dict[str, Json]) -> Shelved:

@@ -38,4 +38,4 @@ def trace_of(error: BaseException) -> str:
 
 
 def _plain(piece: object) -> object:
-    return [piece.input, piece.optional, piece.labels] if isinstance(piece, Piece) else piece
+    return [piece.input, piece.optional, piece.labels, piece.patience] if isinstance(piece, Piece) else piece

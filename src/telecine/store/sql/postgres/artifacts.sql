@@ -47,9 +47,9 @@ where s.kind = :kind and s.id = :id order by a.stage, a.position, a.name, a.id
 select a.id, v.kind, v.subject_id from artifact a join subject_version v on v.id = a.version_id
 where a.id = any (:ids::bigint[]) order by a.id for share of a
 
--- name: slots_of
--- How many tasks the workers that could claim something of this flow now can run at once.
-select coalesce(sum(w.slots), 0)::integer as slots from worker w
+-- name: fleet_of
+-- The workers that could claim something of this flow now.
+select w.slots, w.labels::text as labels from worker w
 where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.beat_at > {now} - :within::bigint
   and exists (select 1 from jsonb_array_elements_text(w.lanes) l (lane) where starts_with(l.lane, :flow || '/'))
 

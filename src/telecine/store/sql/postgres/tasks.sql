@@ -198,15 +198,30 @@ where t.job_id = o.job_id and t.stage = o.number and t.state = 'new'
 
 -- name: task_add
 insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
-    ended_at, input)
+    patience_ms, ended_at, input)
 select x.id, x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
-    x.stall_ms, x.limit_ms, x.ended_at, x.input::jsonb
+    x.stall_ms, x.limit_ms, x.patience_ms, x.ended_at, x.input::jsonb
 from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
     :tasks_lane::word[], :tasks_state::word[], :tasks_parked::boolean[], :tasks_optional::boolean[],
     :tasks_ready_at::bigint[], :tasks_rank::bigint[], :tasks_max_attempts::integer[], :tasks_stall_ms::bigint[],
-    :tasks_limit_ms::bigint[], :tasks_ended_at::bigint[], :tasks_input::text[])
+    :tasks_limit_ms::bigint[], :tasks_patience_ms::bigint[], :tasks_ended_at::bigint[], :tasks_input::text[])
     as x (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
-        ended_at, input)
+        patience_ms, ended_at, input)
+
+-- name: untaken
+-- Jobs with ready tasks that nobody has taken in the time that they may wait.
+select distinct job_id from task
+where state = 'ready' and patience_ms is not null and not parked and ready_at + patience_ms <= {now} limit :wanted
+
+-- name: pass_over
+-- Called with the job's row locked. A task that somebody is claiming right now is left to him.
+with late as materialized (
+    select id from task where job_id = :job_id and state = 'ready' and patience_ms is not null and not parked
+        and ready_at + patience_ms <= {now} order by id for no key update skip locked
+), gone as (
+    update task t set state = 'skipped', ended_at = :at::bigint from late where t.id = late.id returning t.stage
+)
+select stage, count(*)::integer as count from gone group by stage
 
 -- name: cancel_waiting
 -- Called with the job's row locked. A ready task that somebody is claiming right now is skipped: the claim will

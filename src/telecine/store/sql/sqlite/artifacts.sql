@@ -38,8 +38,8 @@ where s.kind = :kind and s.id = :id order by a.stage, a.position, a.name, a.id
 select a.id, v.kind, v.subject_id from artifact a join subject_version v on v.id = a.version_id
 where a.id in (select value from json_each(:ids)) order by a.id
 
--- name: slots_of
-select coalesce(sum(w.slots), 0) as slots from worker w
+-- name: fleet_of
+select w.slots, w.labels from worker w
 where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.beat_at > {now} - :within
   and exists (select 1 from json_each(w.lanes) l where substr(l.value, 1, length(:flow) + 1) = :flow || '/')
 

@@ -20,32 +20,32 @@ create sequence task_id;
 create table job (
     id bigint primary key,
     flow_id bigint not null,
+    created_at bigint not null,
+    run_at bigint,
+    priority smallint not null check (priority between 0 and 10),
     flow text not null,
     owner text not null,
     subject_kind text,
     subject_id text,
+    dedupe_key text,
+    spec jsonb not null,
+    -- Moves only with fields that outsiders may edit.
+    version integer not null default 1,
+    generation integer not null default 1,
+    -- How many of the jobs that it comes after have not completed yet.
+    waits integer not null default 0 check (waits >= 0),
+    warnings integer not null default 0,
+    cancel_asked boolean not null default false,
+    failing boolean not null default false,
+    stopped boolean not null default false,
     status text not null,
     -- The lowest phase among unfinished stages: what `status` shows from the first claim on.
     phase text not null,
     -- Null until the job has ended. Indexed in place of `status`, so that the claim's update stays in its page.
     outcome text,
-    priority smallint not null check (priority between 0 and 10),
-    spec jsonb not null,
-    dedupe_key text,
-    run_at bigint,
-    -- How many of the jobs that it comes after have not completed yet.
-    waits integer not null default 0 check (waits >= 0),
-    cancel_asked boolean not null default false,
-    failing boolean not null default false,
-    stopped boolean not null default false,
-    -- Moves only with fields that outsiders may edit.
-    version integer not null default 1,
-    generation integer not null default 1,
-    warnings integer not null default 0,
-    error jsonb,
-    created_at bigint not null,
     started_at bigint,
     ended_at bigint,
+    error jsonb,
     -- An outcome exactly when it has ended, and then the status says the same. One check, since each is read anew by
     -- every statement that writes here.
     check (case when outcome is null
@@ -89,12 +89,16 @@ create table stage (
 create table task (
     id bigint primary key,
     job_id bigint not null,
-    stage smallint not null,
     position integer not null,
-    lane text not null,
-    state text not null check (state in ('new', 'ready', 'running', 'done', 'error', 'cancelled', 'skipped')),
-    parked boolean not null default false,
+    stage smallint not null,
     optional boolean not null default false,
+    max_attempts integer not null,
+    stall_ms bigint,
+    limit_ms bigint,
+    -- How long it may wait for a worker that can do it; then it is skipped, and what follows decides.
+    patience_ms bigint,
+    lane text not null,
+    input jsonb,
     ready_at bigint,
     rank bigint,
     -- The fence: grows at every claim, never falls.
@@ -102,23 +106,21 @@ create table task (
     tries integer not null default 0 check (tries >= 0),
     losses integer not null default 0,
     releases integer not null default 0,
-    max_attempts integer not null,
-    stall_ms bigint,
-    limit_ms bigint,
+    kept integer not null default 0,
+    -- The furthest that any attempt got: only going beyond it proves that the work moves.
+    best real not null default 0,
+    parked boolean not null default false,
+    state text not null check (state in ('new', 'ready', 'running', 'done', 'error', 'cancelled', 'skipped')),
     worker bigint,
-    request text,
     claimed_at bigint,
     lease_until bigint,
     stops_at bigint,
+    ended_at bigint,
+    request text,
     progress real,
-    -- The furthest that any attempt got: only going beyond it proves that the work moves.
-    best real not null default 0,
     note text,
-    kept integer not null default 0,
-    input jsonb,
     result jsonb,
     error jsonb,
-    ended_at bigint,
     -- A lease is there exactly while the state says so.
     check ((state = 'running') = (lease_until is not null)),
     check ((state = 'running') = (worker is not null)),
@@ -128,6 +130,8 @@ create table task (
 create unique index task_place on task (job_id, stage, position);
 -- Serves `claim`: only the rows that can be claimed are in it.
 create index task_ready on task (lane, rank, id) where state = 'ready' and not parked;
+-- Serves the sweep: tasks that may not wait for ever.
+create index task_patience on task (ready_at) where state = 'ready' and patience_ms is not null;
 -- Serves `unpark`.
 create index task_parked on task (ready_at) where state = 'ready' and parked;
 -- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page.

@@ -101,6 +101,8 @@ create table task (
     max_attempts integer not null,
     stall_ms integer,
     limit_ms integer,
+    -- How long it may wait for a worker that can do it; then it is skipped, and what follows decides.
+    patience_ms integer,
     worker integer,
     request text,
     claimed_at integer,
@@ -124,6 +126,8 @@ create table task (
 create unique index task_place on task (job_id, stage, position);
 -- Serves `claim`: only the rows that can be claimed are in it.
 create index task_ready on task (lane, rank, id) where state = 'ready' and not parked;
+-- Serves the sweep: tasks that may not wait for ever.
+create index task_patience on task (ready_at) where state = 'ready' and patience_ms is not null;
 -- Serves `unpark`.
 create index task_parked on task (ready_at) where state = 'ready' and parked;
 -- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page.
