@@ -53,3 +53,12 @@ def an_audio(name: str = "audio-eng-2", *, frames: tuple[int, ...] = (282, 281, 
 
 def a_film(*videos: Video, audios: tuple[Audio, ...] = (an_audio(),), timing: Timing | None = None) -> Film:
     return Film(timing=timing or a_timing(), videos=videos or (a_video(),), audios=audios)
+
+
+def upto(film: Film, most: int) -> Film:
+    """The film when only so many segments of it are there."""
+    return replace(
+        film,
+        videos=tuple(replace(one, pieces=one.pieces[:most]) for one in film.videos),
+        audios=tuple(replace(one, pieces=one.pieces[:most]) for one in film.audios),
+    )

@@ -1,7 +1,6 @@
 """A real browser plays what we publish, and what is still growing. The film is made by FFmpeg, the lists are ours."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from telecine.media.export import Export
 from telecine.media.film import Film
 from tests.browser.rig import NotPlayed, Played, assert_without_gap, play
+from tests.films import upto
 from tests.media.cmaf import TIMING, Shelf, a_real_film
 
 LENGTH = float(TIMING.frames / TIMING.rate)
@@ -17,14 +17,6 @@ LENGTH = float(TIMING.frames / TIMING.rate)
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     return a_real_film(tmp_path_factory.mktemp("shelf"))
-
-
-def upto(film: Film, most: int) -> Film:
-    return replace(
-        film,
-        videos=tuple(replace(one, pieces=one.pieces[:most]) for one in film.videos),
-        audios=tuple(replace(one, pieces=one.pieces[:most]) for one in film.audios),
-    )
 
 
 @pytest.fixture(scope="module")

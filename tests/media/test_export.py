@@ -14,7 +14,7 @@ from telecine.errors import BadSpec
 from telecine.media.export import MASTER, NOTE, Export
 from telecine.media.film import Film
 from telecine.media.playlists import Kind
-from tests.films import a_film, a_timing, a_video, an_audio
+from tests.films import a_film, a_timing, a_video, an_audio, upto
 
 Shelf = Callable[[Kind, str, int], Path]
 
@@ -42,15 +42,6 @@ def a_shelf(root: Path, film: Film, salt: bytes = b"") -> tuple[Film, Shelf]:
 
     film = replace(film, videos=tuple(map(shelved, film.videos)), audios=tuple(map(shelved, film.audios)))
     return film, lambda kind, name, number: root / f"{name}-{kind}-{number}"
-
-
-def upto(film: Film, most: int) -> Film:
-    """The film when only so many segments of it are there."""
-    return replace(
-        film,
-        videos=tuple(replace(one, pieces=one.pieces[:most]) for one in film.videos),
-        audios=tuple(replace(one, pieces=one.pieces[:most]) for one in film.audios),
-    )
 
 
 def files(folder: Path) -> set[str]:

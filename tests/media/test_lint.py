@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from telecine.media.export import Export
 from telecine.media.film import Film
 from telecine.media.lint import check, check_folder
 from telecine.media.lint_media import Measured, measured
+from tests.films import upto
 from tests.media.cmaf import Shelf, a_real_film
 
 MASTER = "master.m3u8"
@@ -85,14 +86,6 @@ def test_uris_are_resolved_against_the_master(correct: Path) -> None:
         return (correct / uri.removeprefix("7/package@1/")).read_bytes()
 
     assert check(read, "7/package@1/master.m3u8") == []
-
-
-def upto(film: Film, most: int) -> Film:
-    return replace(
-        film,
-        videos=tuple(replace(one, pieces=one.pieces[:most]) for one in film.videos),
-        audios=tuple(replace(one, pieces=one.pieces[:most]) for one in film.audios),
-    )
 
 
 # --- one rule at a time ----------------------------------------------------------------------------------------------

@@ -85,6 +85,8 @@ class _Film:
             yield from self._codecs(variant, [one, *audios])
             if self._whole:
                 yield from self._rates(variant, one, audios)
+            elif variant.number("BANDWIDTH") is None:
+                yield self._found(VARIANT, f"{variant.uri} has no BANDWIDTH")
             if one.init.kind == "vide":
                 yield from self._picture(variant, one)
 
@@ -121,7 +123,7 @@ class _Film:
             if variant.get(name) not in words:
                 yield self._found(VARIANT, f"{name} of {variant.uri} is {variant.get(name)}, not {_words(words)}")
         said = variant.number("FRAME-RATE")
-        if one.segments and (said is None or abs(said - 1 / one.frame) > Fraction(1, 1000)):
+        if one.frame and (said is None or abs(said - 1 / one.frame) > Fraction(1, 1000)):
             yield self._found(VARIANT, f"FRAME-RATE of {variant.uri} is {said}, not {float(1 / one.frame):.3f}")
 
     # --- audio groups ------------------------------------------------------------------------------------------------
@@ -206,7 +208,7 @@ class _Film:
 
 def _size(variant: Variant) -> tuple[int, int] | None:
     wide, _, high = (variant.get("RESOLUTION") or "").partition("x")
-    return (int(wide), int(high)) if wide.isdigit() and high.isdigit() else None
+    return (int(wide), int(high)) if wide.isdecimal() and high.isdecimal() else None
 
 
 def _words(words: Sequence[str] | set[str]) -> str:
