@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import av
+import av.error
 from av.codec.context import CodecContext, ThreadType
 from av.container import InputContainer
 from av.stream import Stream
@@ -58,7 +59,12 @@ def open_source(talk: Talk, format: str | None, **options: str) -> InputContaine
     if name is not None and name not in DEMUXERS:
         raise Refused("not_media", f"files of the kind {name!r} are not read", permanent=True)
     talk.source.seek(0)
-    return _opened(talk.source, name, options)
+    try:
+        return _opened(talk.source, name, options)
+    except av.error.InvalidDataError as error:
+        if name is None:
+            raise
+        raise Refused("damaged", f"the file cannot be opened as {name}: its head is damaged", permanent=True) from error
 
 
 @contextmanager
