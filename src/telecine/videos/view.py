@@ -13,16 +13,9 @@ from telecine.engine.views import Views
 from telecine.facts import SECOND, Instant, Json, Millis, Status
 from telecine.flows.transcode.plan import Plan
 from telecine.videos.recorded import dropped_of, plan_of
+from telecine.videos.status import step_of
 
 QualityStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
-# Which of the steps that people know each stage belongs to.
-STEPS = {
-    "validate": "probe", "plan": "probe", "fetch": "probe", "audio": "transcode", "video": "transcode",
-    "poster": "thumbnail", "sprites": "thumbnail", "package": "master_playlist", "verify": "finalize",
-    "publish": "finalize",
-}  # fmt: skip
-
-
 # Shares of the whole: until the tasks are known, and while they run; the rest is checking and publishing.
 EARLY, ENCODING = 0.03, 0.89
 
@@ -67,10 +60,10 @@ async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
     plan = await plan_of(views, job_id)
     if plan is None:
         return _without_plan(job)
-    counts = {one.folder: one for one in await views.tally(job_id) if one.stage in ("audio", "video")}
+    counts = {one.folder: one for one in await views.tally(job_id) if one.stage in ("audio", plan.video_stage)}
     dropped = await dropped_of(views, job)
     found = tuple(qualities(plan, counts, dropped, job))
-    share = _share(job, found)
+    share = _share(job, plan, found)
     eta, speed = _pace(job, plan, share, now)
     return Progress(
         job_id=job.id,
@@ -150,14 +143,10 @@ def _standing(
 
 
 def _step(job: JobView) -> str | None:
-    """The first step that has something to do."""
-    if Status(job.status).is_final:
-        return None
-    busy = next((s.name for s in job.stages if s.state not in ("done", "skipped", "cancelled", "error")), None)
-    return STEPS.get(busy or "")
+    return None if Status(job.status).is_final else step_of(job.stages)
 
 
-def _share(job: JobView, found: Iterable[Quality]) -> float:
+def _share(job: JobView, plan: Plan, found: Iterable[Quality]) -> float:
     """How far the job is. Recorded segments stay done, whatever became of the task that made them."""
     if job.status == Status.COMPLETED:
         return 1.0
@@ -165,7 +154,7 @@ def _share(job: JobView, found: Iterable[Quality]) -> float:
     total = sum(one.segments_total for one in made)
     recorded = sum(one.segments_completed for one in made) / total if total else 1.0
     of = {stage.name: stage.progress for stage in job.stages}
-    running = EARLY + ENCODING * max(recorded, of.get("video", 0.0))
+    running = EARLY + ENCODING * max(recorded, of.get(plan.video_stage, 0.0))
     return running + (1 - EARLY - ENCODING) * (of.get("verify", 0.0) + of.get("publish", 0.0)) / 2
 
 

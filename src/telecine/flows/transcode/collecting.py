@@ -10,7 +10,7 @@ from telecine.flows.transcode.plan import Plan, init_name
 from telecine.media.film import Audio, Film, Piece, Video
 from telecine.media.orders import Init
 
-STAGES = ("fetch", "audio", "video")
+STAGES = ("fetch", "encoder", "fallback", "audio", "video", "again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,11 @@ def collect(plan: Plan, shelved: Iterable[Shelved], dropped: Iterable[str] = ())
     chunk_of: dict[tuple[str, int], int] = {}
     pieces: dict[str, list[Piece]] = {}
     names = {init_name(name): name for name in plan.inits}
+    tracks = {one.track.name for one in plan.sounds}
     for one in shelved:
         facts = one.kept.facts
+        if not _counts(plan, tracks, one):
+            continue
         if one.kept.name in names:
             kept[names[one.kept.name], INIT] = one.kept
         elif "number" in facts and one.kept.size is not None:
@@ -66,6 +69,16 @@ def collect(plan: Plan, shelved: Iterable[Shelved], dropped: Iterable[str] = ())
     return Recorded(Film(timing=plan.timing, videos=videos, audios=audios), kept, chunk_of, plan.segments)
 
 
+def _counts(plan: Plan, tracks: set[str], one: Shelved) -> bool:
+    """Whether it is of the stage that makes this rendition: another encoder may have begun it before."""
+    folder = one.kept.name.partition("/")[0]
+    if folder in plan.carried:
+        return True
+    if folder in tracks:
+        return one.stage in ("fetch", "audio")
+    return one.stage in (plan.init_stage, plan.video_stage)
+
+
 def _piece(kept: Kept) -> Piece:
     facts = kept.facts
     assert kept.size is not None
@@ -83,10 +96,10 @@ def _init(plan: Plan, name: str) -> Init:
     return replace(plan.inits[name], name=name)
 
 
-def dropped_by(results: Iterable[object]) -> dict[str, str]:
+def dropped_by(results: Iterable[object] | None) -> dict[str, str]:
     """Optional rungs that some chunk gave up, and why."""
     found: dict[str, str] = {}
-    for result in results:
+    for result in results or ():
         if isinstance(result, dict):
             found |= result.get("dropped") or {}
     return found

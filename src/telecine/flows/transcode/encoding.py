@@ -14,6 +14,7 @@ from telecine.flows.transcode.plan import Plan, Sounding, piece_name
 from telecine.flows.transcode.reading import index_of, plan_of
 from telecine.flows.transcode.spec import parse
 from telecine.flows.transcode.talking import plain_order
+from telecine.flows.transcode.tasks import family_of
 from telecine.media.grid import Chunk
 from telecine.media.orders import EncodeAudio, Segment
 from telecine.media.plain import from_plain
@@ -106,7 +107,8 @@ def _judge(bench: Bench, plan: Plan, recording: Recording) -> Outcome:
     told = {"made": recording.made, "bytes": recording.bytes}
     if not recording.failed:
         return Done(result=told)
-    required = [name for name in recording.failed if _is_required(plan, name)]
+    # Hardware gives up nothing by itself: software makes the whole rendition then.
+    required = [name for name in recording.failed if _is_required(plan, name) or family_of(plan).label is not None]
     if required or bench.attempt < bench.max_attempts:
         name = (required or sorted(recording.failed))[0]
         why = recording.failed[name]

@@ -13,24 +13,24 @@ from fractions import Fraction
 from math import ceil
 
 from telecine.errors import MediaRefused
-from telecine.facts import Done, Json, Outcome
+from telecine.facts import Outcome
 from telecine.flow import Bench
 from telecine.flows.transcode.carrying import carried_over
 from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.origin import opened
-from telecine.flows.transcode.plan import Origin, Plan, SkippedRung, Sounding, init_name
-from telecine.flows.transcode.reading import INDEX, PLAN
+from telecine.flows.transcode.plan import Origin, Plan, SkippedRung, Sounding
+from telecine.flows.transcode.reading import INDEX
 from telecine.flows.transcode.source import find_origin, probe
 from telecine.flows.transcode.spec import TranscodeSpec, exact, parse
 from telecine.flows.transcode.talking import answer
-from telecine.media.grid import Chunk, Film, film_of, film_of_sound, timing_for, timing_of
+from telecine.flows.transcode.tasks import family_for, first_tasks, in_family, with_inits
+from telecine.media.grid import Film, film_of, film_of_sound, timing_for, timing_of
 from telecine.media.index import Index, build_index
 from telecine.media.ladder import Climb, Ladder, climb
 from telecine.media.ladder_spec import read_ladder
 from telecine.media.limits import check_index
-from telecine.media.orders import Init, MakeInits, Remux, Scan, Timing, Track
+from telecine.media.orders import Remux, Scan, Track
 from telecine.media.plain import from_plain, to_plain
-from telecine.media.planner import plan_chunks
 from telecine.media.source import Packets, Samples, Source
 
 REMUXED = "remuxed.mkv"
@@ -55,16 +55,16 @@ async def fetch(bench: Bench, options: Options) -> Outcome:
     scanned = await _scan_or_remux(bench, options, origin)
     warnings = _check_damage(scanned.damaged, spec.damaged or options.damaged)
     plan = replace(_plan(spec, options, scanned), warnings=warnings)
-    plan = await carried_over(bench, spec, plan)
-    plan = await _with_inits(bench, options, plan)
-    await _keep_json(bench, PLAN, to_plain(plan))
+    plan = in_family(await carried_over(bench, spec, plan), family_for(spec, bench.brief.labels))
+    plan = await with_inits(bench, options, plan)
     if scanned.index is not None:
-        await _keep_json(bench, INDEX, to_plain(scanned.index))
+        path = bench.scratch / INDEX
+        path.write_text(json.dumps(to_plain(scanned.index)))
+        await bench.keep(INDEX, path)
     for warning in warnings:
         bench.log(warning, level="warning")
     needless = [name for name, wanted in (("poster", plan.poster), ("sprites", plan.sprites)) if not wanted]
-    tasks = _tasks(bench, spec, plan, scanned.index)
-    return Done(result=to_plain(plan), plan=tasks, skip=tuple(needless))
+    return first_tasks(bench, options, plan, scanned.index, needless)
 
 
 # -- what is in it -------------------------------------------------------------------------------------
@@ -202,46 +202,3 @@ def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Film) -> tuple[Sound
         )
         for number, sound in enumerate(sounds, 1)
     )
-
-
-async def _with_inits(bench: Bench, options: Options, plan: Plan) -> Plan:
-    """The first bytes of each rendition, known before any of them is encoded: the master playlist is final from now."""
-    order = MakeInits(
-        rate=plan.timing.rate,
-        gop=plan.timing.gop,
-        rungs=plan.made,
-        tracks=tuple(one.track for one in plan.sounds if one.track.name not in plan.carried),
-        limits=options.limits(plan.picture),
-    )
-    inits = dict(plan.inits)
-    async with bench.child({"op": order.op, **to_plain(order)}) as child:
-        async for message in child:
-            match message:
-                case {"init": said}:
-                    init = from_plain(Init, said)
-                    name = init_name(init.name)
-                    await bench.keep(name, bench.scratch / init.path, codecs=init.codecs, timescale=init.timescale)
-                    inits[init.name] = replace(init, path=name)
-    return replace(plan, inits=inits)
-
-
-def _tasks(bench: Bench, spec: TranscodeSpec, plan: Plan, index: Index | None) -> dict[str, list[Json]]:
-    audio = [{"sounding": to_plain(one)} for one in plan.sounds if one.track.name not in plan.carried]
-    video: list[Json] = []
-    if index is not None and plan.made:
-        chunks = plan_chunks(index, plan.timing, bench.slots)
-        if spec.chunk_segments and not index.sequential:
-            chunks = _cut(plan.timing, spec.chunk_segments)
-        video = [to_plain(chunk) for chunk in chunks]
-    return {"audio": audio, "video": video}
-
-
-def _cut(timing: Timing, most: int) -> list[Chunk]:
-    firsts = range(0, timing.segments, most)
-    return [Chunk(first=first, count=min(most, timing.segments - first)) for first in firsts]
-
-
-async def _keep_json(bench: Bench, name: str, value: Json) -> None:
-    path = bench.scratch / name
-    path.write_text(json.dumps(value))
-    await bench.keep(name, path)

@@ -3,6 +3,8 @@
     validate ─▶ plan ─▶ fetch ─┬─▶ audio × track ─┬──────────────────▶ package ─▶ verify ─▶ publish
                                └─▶ video × chunk ─┴─▶ poster, sprites ──────────────────────▲
 
+With hardware, `encoder` opens it before `video`, and `fallback` and `again` come after it: see `tasks`.
+
 Handlers run inside the worker: they move bytes and talk to the engine. All that touches media does so in a sandboxed
 child process of its own.
 """
@@ -22,6 +24,7 @@ from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.packaging import package
 from telecine.flows.transcode.pictures import make_poster, make_sprites
 from telecine.flows.transcode.publishing import publish
+from telecine.flows.transcode.tasks import fall_back, open_encoder
 from telecine.flows.transcode.verifying import verify
 
 NAME = "transcode"
@@ -42,14 +45,20 @@ def transcode_flow(options: Options) -> Flow:
     stage("plan", plan, needs=["validate"], phase="planning", title="Look at the source", weight=0.3, stall=60.0)
     stage("fetch", fetch, needs=["plan"], phase="downloading_inputs", title="Fetch and index", weight=3.0, stall=120.0)
     stage("audio", encode_track, needs=["fetch"], title="Encode sound", fan_out=True, weight=4.0, stall=120.0)
-    stage("video", encode_chunk, needs=["fetch"], title="Encode pictures", fan_out=True, weight=80.0, stall=300.0)
-    pictures = {"needs": ["fetch", "video"], "optional": True, "stall": 120.0}
+    stage("encoder", open_encoder, needs=["fetch"], title="Open the encoder", fan_out=True, weight=0.1, stall=60.0)
+    coding = {"fan_out": True, "stall": 300.0}
+    stage("video", encode_chunk, needs=["fetch", "encoder"], title="Encode pictures", weight=80.0, **coding)
+    planned = ["fetch", "encoder", "fallback"]
+    stage("fallback", fall_back, needs=["fetch", "encoder", "video"], title="Look for gaps", weight=0.1, stall=60.0)
+    stage("again", encode_chunk, needs=planned, title="Encode pictures in software", weight=0.0, **coding)
+    pictures = {"needs": [*planned, "video", "again"], "optional": True, "stall": 120.0}
     stage("poster", make_poster, title="Choose a poster", weight=0.5, **pictures)
     stage("sprites", make_sprites, title="Make sprites", weight=1.5, **pictures)
     late = {"phase": "uploading_outputs"}
-    stage("package", package, needs=["fetch", "audio", "video"], title="Write playlists", weight=0.5, **late)
-    stage("verify", verify, needs=["fetch", "package"], title="Check the result", weight=9.0, stall=300.0, **late)
-    last = ["fetch", "package", "verify", "poster", "sprites"]
+    everything = [*planned, "audio", "video", "again"]
+    stage("package", package, needs=everything, title="Write playlists", weight=0.5, **late)
+    stage("verify", verify, needs=[*planned, "package"], title="Check the result", weight=9.0, stall=300.0, **late)
+    last = [*planned, "package", "verify", "poster", "sprites"]
     stage("publish", publish, needs=last, title="Publish", weight=0.2, **late)
     return flow
 

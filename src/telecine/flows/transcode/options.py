@@ -29,6 +29,7 @@ class Options:
     threads: int = 1  # per decoder and encoder: cores / slots of this worker
     bounds: Bounds = field(default_factory=Bounds)
     gate: Gate = field(default_factory=Gate)
+    hardware_patience: float = 60.0  # seconds that a task waits for a worker with the encoder it was planned for
     shared: bool = False  # workers share no disk: a local file is stored as an artifact
     cleanup_partial_on_failure: bool = True
     memory: int | None = None  # bytes of address space for one media child; None: by the size of the picture

@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+import json
+
 from telecine.errors import ChildFailed
 from telecine.facts import Done, Outcome
 from telecine.flow import Bench
 from telecine.flows.transcode.collecting import INIT, Recorded, collect, dropped_by
 from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.reading import all_pieces, plan_of
+from telecine.flows.transcode.reading import PLAN, all_pieces, plan_of
 from telecine.media import playlists
+from telecine.media.plain import to_plain
 from telecine.media.playlists import Kind
 
 # From a playlist's folder up to the root of all artifacts: job, stage, position, token, and its own folder.
@@ -23,7 +26,7 @@ LISTS: dict[Kind, str] = {"media": "index.m3u8", "iframes": "iframes.m3u8"}
 
 async def package(bench: Bench, options: Options) -> Outcome:
     plan = plan_of(bench)
-    dropped = dropped_by(bench.brief.results.get("video") or ())
+    dropped = dropped_by(bench.brief.results.get(plan.video_stage))
     recorded = collect(plan, await all_pieces(bench, plan), dropped)
     if plan.rungs and not recorded.film.videos:
         raise ChildFailed("every rung was given up, so there is nothing to publish", code="no_rungs", permanent=True)
@@ -31,6 +34,9 @@ async def package(bench: Bench, options: Options) -> Outcome:
         path = bench.scratch / name.replace("/", "-")
         path.write_text(text)
         await bench.keep(name, path)
+    path = bench.scratch / PLAN
+    path.write_text(json.dumps(to_plain(plan)))
+    await bench.keep(PLAN, path)
     film = recorded.film
     return Done(
         result={

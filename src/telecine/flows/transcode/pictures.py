@@ -77,7 +77,7 @@ def _sprite_size(plan: Plan) -> tuple[int, int]:
 
 async def _recorded(bench: Bench) -> tuple[Plan, Recorded]:
     plan = plan_of(bench)
-    dropped = dropped_by(bench.brief.results.get("video") or ())
+    dropped = dropped_by(bench.brief.results.get(plan.video_stage))
     return plan, collect(plan, await all_pieces(bench, plan), dropped)
 
 

@@ -50,6 +50,8 @@ class Plan:
     skipped: tuple[SkippedRung, ...]
     sounds: tuple[Sounding, ...]
     inits: dict[str, Init]  # by rung or track; `path` is the artifact's name
+    init_stage: str = "fetch"  # whose inits of pictures count
+    video_stage: str = "video"  # and whose segments: what another encoder had made is left aside
     carried: tuple[str, ...] = ()  # rungs and tracks taken over from the version before
     carried_ids: tuple[int, ...] = ()  # and the artifacts that they consist of
     verify: str = "sample"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from telecine.errors import ChildFailed
-from telecine.facts import Kept, Shelved
+from telecine.facts import Json, Kept, Shelved
 from telecine.flow import Bench
 from telecine.flows.transcode.collecting import STAGES
 from telecine.flows.transcode.plan import Plan
@@ -14,11 +15,21 @@ from telecine.media.plain import from_plain
 
 INDEX = "index.json"
 PLAN = "plan.json"
+PLANNERS = ("fetch", "encoder", "fallback")  # stages whose result is a plan; the last one that has one counts
 
 
 def plan_of(bench: Bench) -> Plan:
-    """The plan that `fetch` made."""
-    return from_plain(Plan, bench.brief.results["fetch"])
+    """The plan as it stands: as `fetch` made it, or the stage that had to change it."""
+    return latest(bench.brief.results)
+
+
+def latest(results: Mapping[str, Json]) -> Plan:
+    for stage in reversed(PLANNERS):
+        result = results.get(stage)
+        found = result[0] if isinstance(result, list) and result else result
+        if found:
+            return from_plain(Plan, found)
+    raise ChildFailed("there is no plan yet", code="no_plan")
 
 
 async def kept_by_fetch(bench: Bench, name: str) -> Kept:
