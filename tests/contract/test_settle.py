@@ -1,5 +1,7 @@
 """Settle: what a word does once, twice, too late, and under cancel."""
 
+import json
+
 import pytest
 
 from telecine.engine import Submission
@@ -256,4 +258,31 @@ async def test_a_plan_that_cannot_be_followed_fails_for_good(bed: Bed) -> None:
     assert {"bad_plan"} == {
         (await bed.engine.views.job(job["id"])).error["code"] for job in await bed.sql("select id from job")
     }
+    await bed.audited()
+
+
+@FLOWS
+async def test_results_of_one_batch_go_each_to_its_own_task(bed: Bed, flow) -> None:  # type: ignore[no-untyped-def]
+    some = await leases(bed, 4, flow)
+    results = [0, None, False, {"say": 'a "word", then'}]
+
+    answers = await bed.engine.settle(
+        [a_word(lease, Done(result=result)) for lease, result in zip(reversed(some), results, strict=True)]
+    )
+
+    assert [answer.task_id for answer in answers] == [lease.task_id for lease in reversed(some)]
+    stored = [(await bed.task(lease.task_id))["result"] for lease in reversed(some)]
+    assert [None if text is None else json.loads(text) for text in stored] == results
+    await bed.audited()
+
+
+async def test_jobs_of_several_flows_are_settled_in_one_call(bed: Bed) -> None:
+    await bed.enact(a_flow("cut"), a_flow("sing", name="opera"), a_flow("plan", "act", name="play"))
+    jobs = [await bed.submit(flow) for flow in ("film", "opera", "film", "play")]
+    some = await bed.claim(4)
+
+    answers = await bed.engine.settle([a_word(lease) for lease in some])
+
+    assert [answer.accepted for answer in answers] == [True] * 4
+    assert [(await bed.job(job_id))["outcome"] for job_id in jobs] == ["completed", "completed", "completed", None]
     await bed.audited()

@@ -231,3 +231,36 @@ async def test_a_spec_comes_back_as_it_was(bed: Bed) -> None:
     await bed.submit(spec=spec)
 
     assert (await bed.take()).spec == spec
+
+
+async def test_jobs_of_every_kind_may_come_in_one_call(bed: Bed) -> None:
+    await bed.enact(LINE, a_flow("sing", name="opera"))
+    first = await bed.submit("opera")
+    wanted = [
+        Submission(flow="film", priority=9),
+        Submission(flow="opera", run_at=bed.now + HOUR),
+        Submission(flow="film", skip=("cut",)),
+        Submission(flow="opera", after=(first,)),
+        Submission(flow="film", priority=9, owner="ann"),
+    ]
+
+    answers = await bed.engine.submit_many(wanted)
+
+    ids = [answer.job_id for answer in answers]
+    assert ids == sorted(ids)
+    assert [list((await bed.stages(job_id)).values()) for job_id in ids] == [
+        ["ready", "new"],
+        ["ready"],
+        ["skipped", "ready"],
+        ["new"],
+        ["ready", "new"],
+    ]
+    jobs = [await bed.job(job_id) for job_id in ids]
+    assert [(job["flow"], job["priority"], job["waits"], job["owner"]) for job in jobs] == [
+        ("film", 9, 0, ""),
+        ("opera", 5, 0, ""),
+        ("film", 5, 0, ""),
+        ("opera", 5, 1, ""),
+        ("film", 9, 0, "ann"),
+    ]
+    await bed.audited()
