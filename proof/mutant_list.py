@@ -558,5 +558,50 @@ SQLITE = [
     ),
 ]
 
-MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE]
+SHELVES = [
+    mutant(
+        "replaced bytes are forgotten",
+        f"{PG}/artifacts.sql",
+        "where o.key is not null and o.key is distinct from x.key",
+        "where false",
+        f"{CONTRACT}/test_shelves.py",
+    ),
+    mutant(
+        "replaced bytes are forgotten, on SQLite",
+        f"{LITE}/artifacts.sql",
+        "and key is not null and key is not :key",
+        "and key is not null and :key is null and false",
+        f"{CONTRACT}/test_shelves.py",
+    ),
+    mutant(
+        "bytes that an artifact names are deleted",
+        (f"{PG}/retention.sql", f"{LITE}/retention.sql"),
+        "where not exists (select 1 from artifact a where a.key = k.",
+        "where not exists (select 1 from artifact a where a.key || '!' = k.",
+        f"{CONTRACT}/test_clearing.py",
+    ),
+    mutant(
+        "anybody's files may be carried over",
+        "engine/carrying.py",
+        "lost = next((id_ for id_ in fact.carry if held.get(id_) != subject), None)",
+        "lost = next((id_ for id_ in fact.carry if id_ not in held), None)",
+        f"{CONTRACT}/test_carry.py",
+    ),
+    mutant(
+        "another stage version shows what it kept",
+        "engine/provisions.py",
+        'if row["stage_version"] == versions.get(row["stage"])',
+        'if row["stage"] in versions',
+        f"{CONTRACT}/test_shelves.py",
+    ),
+    mutant(
+        "a version goes as soon as it is replaced",
+        (f"{PG}/retention.sql", f"{LITE}/retention.sql"),
+        "where not keep and left_at <= {now} - :age",
+        "where not keep and left_at <= {now} + :age",
+        f"{CONTRACT}/test_retention.py",
+    ),
+]
+
+MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES]
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]
