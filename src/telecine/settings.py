@@ -103,6 +103,9 @@ class Settings(BaseModel):
     allow_private_sources: tuple[str, ...] = Field(
         (), description="Hosts, addresses or networks inside your own that sources may come from"
     )
+    hardware_patience_seconds: float = Field(
+        60.0, gt=0, description="How long a film waits for a worker with the hardware encoder it was planned for"
+    )
     keep_completed_rungs: bool = Field(True, description="A retry keeps the rungs that are whole")
     cleanup_partial_on_failure: bool = Field(True, description="A failed job frees what it had made of its rungs")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged")

@@ -97,6 +97,7 @@ def built_in_flows(settings: Settings) -> list[Flow]:
             private=settings.allow_private_sources,
             bucket=lambda place: open_bucket(place, s3_access(settings)),
         ),
+        hardware_patience=settings.hardware_patience_seconds,
         shared=open_artifacts(settings).folder is None,
     )
     return [transcode_flow(options)]

@@ -47,8 +47,8 @@ class Showing:
 
     async def _recorded(self) -> Recorded | None:
         plan = await plan_of(self._views, self._job_id)
-        if plan is None:
-            return None
+        if plan is None or any(rung.name not in plan.inits for rung in plan.rungs):
+            return None  # there is no plan yet, or its encoder was not opened yet
         job = await self._views.job(self._job_id)
         shelved = await self._views.kept(self._job_id, *STAGES)
         if plan.carried_ids and job.subject is not None:

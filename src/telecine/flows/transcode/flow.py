@@ -45,7 +45,8 @@ def transcode_flow(options: Options) -> Flow:
     stage("plan", plan, needs=["validate"], phase="planning", title="Look at the source", weight=0.3, stall=60.0)
     stage("fetch", fetch, needs=["plan"], phase="downloading_inputs", title="Fetch and index", weight=3.0, stall=120.0)
     stage("audio", encode_track, needs=["fetch"], title="Encode sound", fan_out=True, weight=4.0, stall=120.0)
-    stage("encoder", open_encoder, needs=["fetch"], title="Open the encoder", fan_out=True, weight=0.1, stall=60.0)
+    quick = {"attempts": 2, "backoff": 1.0, "stall": 60.0}
+    stage("encoder", open_encoder, needs=["fetch"], title="Open the encoder", fan_out=True, weight=0.1, **quick)
     coding = {"fan_out": True, "stall": 300.0}
     stage("video", encode_chunk, needs=["fetch", "encoder"], title="Encode pictures", weight=80.0, **coding)
     planned = ["fetch", "encoder", "fallback"]

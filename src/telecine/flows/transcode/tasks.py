@@ -15,7 +15,7 @@ from dataclasses import replace
 from telecine.errors import BadSpec
 from telecine.facts import SECOND, Done, Json, Outcome, Piece
 from telecine.flow import Bench
-from telecine.flows.transcode.collecting import collect, dropped_by
+from telecine.flows.transcode.collecting import collect
 from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.plan import Plan, init_name
 from telecine.flows.transcode.reading import all_pieces, index_of, plan_of
@@ -81,12 +81,7 @@ async def open_encoder(bench: Bench, options: Options) -> Outcome:
 async def fall_back(bench: Bench, options: Options) -> Outcome:
     """Is everything there that the hardware was to make? If not: all of it again, in software."""
     plan = plan_of(bench)
-    dropped = dropped_by(bench.brief.results.get("video"))
-    recorded = collect(plan, await all_pieces(bench, plan), dropped)
-    made = {rung.name for rung in plan.made}
-    if plan.init_stage == "encoder" and all(
-        len(video.pieces) == plan.segments for video in recorded.film.videos if video.name in made
-    ):
+    if plan.init_stage == "encoder" and await _is_whole(bench, plan):
         return Done(skip=("again",))
     family = family_of(plan)
     warning = f"the encoder {family.name} did not make all of this film, so {family.fallback or X264.name} makes it"
@@ -96,6 +91,12 @@ async def fall_back(bench: Bench, options: Options) -> Outcome:
     plan = await _inits(bench, options, plan, plan.made, ())
     chunks = [to_plain(chunk) for chunk in chunks_for(bench, plan, await index_of(bench))]
     return Done(result=to_plain(plan), plan={"again": chunks})
+
+
+async def _is_whole(bench: Bench, plan: Plan) -> bool:
+    recorded = collect(plan, await all_pieces(bench, plan))
+    made = {rung.name for rung in plan.made}
+    return all(len(video.pieces) == plan.segments for video in recorded.film.videos if video.name in made)
 
 
 async def with_inits(bench: Bench, options: Options, plan: Plan) -> Plan:
