@@ -478,7 +478,7 @@ REST = [
     ),
     mutant(
         "one sweep returns one batch",
-        "engine/__init__.py",
+        "engine/sweeping.py",
         "if not returned or len(words) < recovery.BATCH:",
         "if returned >= 0:",
         f"{CONTRACT}/test_recovery.py",

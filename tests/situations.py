@@ -46,7 +46,7 @@ class Situation:
 
     @property
     def shelf(self) -> Any:
-        return self.bed.engine._shelf
+        return self.bed.engine.shelf
 
     def word(self, fact: Fact, n: int = 0) -> Make:
         return self.words((n, fact))
@@ -153,7 +153,7 @@ async def a_job_after_two(bed: Bed) -> Situation:
     before = [await bed.submit("opera") for _ in range(2)]
     job_id = await bed.submit("opera", after=tuple(before))
     for lease in await bed.claim(2):
-        await bed.store.run(lambda lease=lease: settle([Word(lease.task_id, 1, Done())], bed.engine._shelf, Loaded()))
+        await bed.store.run(lambda lease=lease: settle([Word(lease.task_id, 1, Done())], bed.engine.shelf, Loaded()))
     return Situation(bed, job_id, others=before)
 
 
