@@ -29,7 +29,8 @@ def main() -> None:
 
     def carry_out(place: tuple[int, dict[str, Any]]) -> None:
         number, order = place
-        said = run(from_plain(KINDS[order["op"]], order), asked.folder / str(number), source=asked.film)
+        kind = KINDS[order.pop("op")]
+        said = run(from_plain(kind, order), asked.folder / str(number), source=asked.film)
         if said.error:
             raise SystemExit(f"order {number} failed: {said.error}")
 

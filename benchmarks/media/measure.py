@@ -20,6 +20,9 @@ class Cost:
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.wall + other.wall, self.cpu + other.cpu, max(self.rss, other.rss))
 
+    def times(self, factor: float) -> Cost:
+        return Cost(factor * self.wall, factor * self.cpu, self.rss)
+
 
 class DidNotWork(Exception):
     """A command failed; the message is the end of what it said."""
