@@ -179,6 +179,7 @@ def test_an_order_is_replayed_by_hand(film: Looked, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("order", "words"),
     [
+        ({}, "holds no order"),
         ({"op": "levitate"}, "no operation 'levitate'"),
         ({"op": "video", "format": "mov"}, "does not fit its operation"),
         ({"op": "probe", "size": 10}, "needs a source"),
@@ -186,7 +187,7 @@ def test_an_order_is_replayed_by_hand(film: Looked, tmp_path: Path) -> None:
 )
 def test_a_bad_order_is_refused_in_one_sentence(tmp_path: Path, order: dict[str, Any], words: str) -> None:
     with started(tmp_path) as child:
-        child.say({"order": order, "files": {}})
+        child.say({"order": order, "files": {}} if order else {})
 
         error = child.next("error")
 

@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
         return 1
     except Exception as error:
         traceback.print_exc()
-        said = _told(error, first)
+        said = _told(error)
         with suppress(Abandoned):
             line.say({"error": {"code": said.code, "message": said.message, "permanent": said.permanent}})
         return 1
@@ -67,7 +67,9 @@ def _opened(arguments: list[str]) -> tuple[Line, dict[str, Any]]:
 
 
 def _carry_out(first: Mapping[str, Any], line: Line) -> int:
-    told = first["order"]
+    told = first.get("order")
+    if not isinstance(told, dict):
+        raise Refused("bad_order", "the first line holds no order", permanent=True)
     if told.get("op") not in _KINDS:
         raise Refused("bad_order", f"this release knows no operation {told.get('op')!r}", permanent=True)
     order = _understood(told)
@@ -100,13 +102,13 @@ def _source(first: Mapping[str, Any]) -> Reader | None:
     return Reader(Asked(files["ask"], size))
 
 
-def _told(error: Exception, first: Mapping[str, Any]) -> Refused:
+def _told(error: Exception) -> Refused:
     """The error as the worker shall read it."""
     if isinstance(error, Refused):
         return error
     if isinstance(error, SourceFailed):
         return Refused("source_failed", str(error))
-    limit = (first["order"].get("limits") or {}).get("memory")
+    limit = sandbox.memory_limit()
     if sandbox.is_out_of_memory(error, limit):
         return Refused("out_of_memory", f"out of memory: the limit is {limit} bytes")
     return Refused("child_error", f"{type(error).__name__}: {error}")

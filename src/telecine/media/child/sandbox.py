@@ -93,6 +93,16 @@ def is_out_of_memory(error: BaseException, limit: int | None) -> bool:
     return vague and limit is not None and peak("VmPeak") > limit // 2
 
 
+def memory_limit() -> int | None:
+    """Bytes of address space that this process may have; None: as much as it likes."""
+    if sys.platform == "win32":
+        return None
+    import resource  # noqa: PLC0415 - not on every system
+
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if most == resource.RLIM_INFINITY else most
+
+
 def peak(name: str) -> int:
     """Bytes: "VmPeak", the most address space so far, or "VmHWM", the most memory in use. 0: not known."""
     if _status is None:
