@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from av.container import InputContainer
-from av.error import InvalidDataError
+from av.error import FFmpegError
+from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from telecine.media.child.opening import open_source, prepare, stream_of
+from telecine.media.child.opening import demuxed, is_damage, open_source, prepare, stream_of
 from telecine.media.child.talk import Refused, Talk
 from telecine.media.orders import EncodeVideo
 
@@ -103,12 +104,21 @@ class Frames:
             if not isinstance(stream, VideoStream):
                 raise Refused("source_changed", f"stream {stream.index} is no picture any more", permanent=True)
             prepare(stream, self._order.limits.threads)
-            self._seek(container, stream, back)
-            for packet in container.demux(stream):
-                try:
-                    yield from packet.decode()
-                except InvalidDataError:
-                    self._refused.add(packet.pts)
+            try:
+                self._seek(container, stream, back)
+                yield from self._out_of(demuxed(container, stream))
+            except FFmpegError as error:  # no way to the place, or none further: the caller tries another one
+                if not is_damage(error):
+                    raise
+
+    def _out_of(self, packets: Iterator[Packet[VideoStream]]) -> Iterator[VideoFrame]:
+        for packet in packets:
+            try:
+                yield from packet.decode()
+            except FFmpegError as error:
+                if not is_damage(error):
+                    raise
+                self._refused.add(packet.pts)
 
     def _seek(self, container: InputContainer, stream: VideoStream, back: int) -> None:
         nearest = bisect_right(self._order.keys, self._order.times[self._at]) - 1

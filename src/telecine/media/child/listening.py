@@ -13,6 +13,7 @@ from av.audio.frame import AudioFrame
 from av.container import InputContainer
 from av.filter import Graph
 
+from telecine.media.child import opening
 from telecine.media.child.mixing import TARGETS, pan
 
 BLOCK = 1024  # samples of an AAC frame
@@ -54,14 +55,19 @@ def decoded(container: InputContainer, stream: Any, note: Callable[[str], None])
     """Every frame of the stream. A broken packet leaves a gap, a broken file an early end: both are noted."""
     broken = 0
     try:
-        for packet in container.demux(stream):
+        for packet in opening.demuxed(container, stream):
             try:
-                yield from packet.decode()
-            except (av.error.InvalidDataError, av.error.PatchWelcomeError) as error:
+                frames: Any = packet.decode()
+                yield from frames
+            except av.error.FFmpegError as error:
+                if not opening.is_damage(error):
+                    raise
                 broken += 1
                 if broken <= _TOLD:
                     note(f"audio stream {stream.index}: a packet cannot be decoded: {error}")
-    except (av.error.InvalidDataError, av.error.EOFError) as error:
+    except av.error.FFmpegError as error:
+        if not opening.is_damage(error):
+            raise
         note(f"audio stream {stream.index} cannot be read to its end: {error}")
     if broken > _TOLD:
         note(f"audio stream {stream.index}: {broken} packets cannot be decoded")

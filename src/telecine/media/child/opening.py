@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import av
 import av.error
 from av.codec.context import CodecContext, ThreadType
 from av.container import InputContainer
+from av.packet import Packet
 from av.stream import Stream
 
 from telecine.media.child.reader import Descriptor, Reader
@@ -112,6 +113,19 @@ def decoder_name(stream: Stream) -> str | None:
 def codec_name(stream: Stream) -> str:
     """The codec, not the decoder: "h264", "mp3", "av1"."""
     return "an unknown codec" if decoder_name(stream) is None else stream.codec_context.codec.canonical_name
+
+
+def demuxed(container: InputContainer, *streams: Any) -> Iterator[Packet[Any]]:
+    """Packets of these streams. Another one that turns up in mid-film is left out; PyAV stumbles over it at the end."""
+    try:
+        yield from container.demux(*streams)
+    except IndexError:
+        return
+
+
+def is_damage(error: av.error.FFmpegError) -> bool:
+    """Is it the file's fault? Decoders and demuxers give damage all kinds of numbers; only memory is not its fault."""
+    return not isinstance(error, av.error.MemoryError)
 
 
 def stream_of(container: InputContainer, index: int) -> Stream:

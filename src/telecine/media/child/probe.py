@@ -146,18 +146,21 @@ class _FirstFrames:
         opening.prepare(stream)
         try:
             self.frames = list(islice(self._decoded(container, stream), _FRAMES))
-        except av.error.EOFError:
+        except av.error.FFmpegError as error:
+            if not opening.is_damage(error):
+                raise
             self.frames = []
 
     def _decoded(self, container: InputContainer, stream: Any) -> Iterator[VideoFrame]:
-        for packet in islice(container.demux(stream), _PACKETS):
+        for packet in islice(opening.demuxed(container, stream), _PACKETS):
             self.packets += bool(packet.size)
             if packet.has_sidedata("encryption_info"):
                 raise refusal()
             try:
                 yield from packet.decode()
-            except (av.error.InvalidDataError, av.error.PatchWelcomeError):
-                continue  # a stream may begin in the middle of something: the next keyframe mends it
+            except av.error.FFmpegError as error:
+                if not opening.is_damage(error):
+                    raise  # else a stream may begin in the middle of something: the next keyframe mends it
 
 
 def _described(stream: Any, frames: Sequence[VideoFrame], warnings: list[str]) -> Picture:

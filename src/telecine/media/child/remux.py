@@ -7,7 +7,7 @@ known in which order its frames are shown, and so which times the others leave f
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -89,31 +89,36 @@ def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
 def _copied(order: Remux, talk: Talk, clocks: Mapping[int, _Clock]) -> int:
     """Write the new file; how often the demuxer complained, and whether the file is whole."""
     path = talk.scratch / REMUXED
-    gave_up = 0
+    broken: list[av.error.FFmpegError] = []
     with (
         Complaints(av.logging.ERROR) as complaints,
         _opened(order, talk) as source,
         av.open(str(path), "w", format="matroska", container_options=_MUXER) as out,
     ):
         targets = {index: _target(out, opening.stream_of(source, index)) for index in order.streams}
-        try:
-            for index, packet in _packets(source, order):
-                clocks[index].mend(packet)
-                talk.progress(max(packet.pos or 0, 0))
-                for one in targets[index].taken(packet):
-                    out.mux(one)
-            for target in targets.values():
-                for one in target.taken(None):
-                    out.mux(one)
-        except (av.error.InvalidDataError, av.error.EOFError) as error:
-            talk.note(f"the file cannot be read to its end: {error}")
-            gave_up = 1
+        for index, packet in _packets(source, order, broken):
+            clocks[index].mend(packet)
+            talk.progress(max(packet.pos or 0, 0))
+            _put(targets[index].taken(packet), out, broken)
+        for target in targets.values():
+            _put(target.taken(None), out, broken)
         said = complaints.of(order.format)
     for line in said:
         talk.note(line)
+    for sentence in {f"not all of the file can be read: {error.strerror}" for error in broken}:
+        talk.note(sentence)
     if missing := missing_bytes(talk.source):
         talk.note(f"the file lacks its last {missing} bytes")
-    return gave_up + len(said) + bool(missing)
+    return len(broken) + len(said) + bool(missing)
+
+
+def _put(packets: Iterable[Packet[Any]], out: Any, broken: list[av.error.FFmpegError]) -> None:
+    """A packet whose bytes the muxer cannot make sense of is left out. A disk that is full is another matter."""
+    for packet in packets:
+        try:
+            out.mux(packet)
+        except av.error.InvalidDataError as error:
+            broken.append(error)
 
 
 def _opened(order: Remux, talk: Talk) -> InputContainer:
@@ -163,7 +168,9 @@ class _Recoded:
     def taken(self, packet: Packet[Any] | None) -> list[Packet[Any]]:
         try:
             frames = self._source.decode(packet)
-        except (av.error.InvalidDataError, av.error.PatchWelcomeError):
+        except av.error.FFmpegError as error:
+            if not opening.is_damage(error):
+                raise
             return []  # a gap: whoever listens fills it
         even: list[AudioFrame | None] = [one for frame in frames for one in self._kind.resample(frame)]
         if packet is None:
@@ -171,16 +178,24 @@ class _Recoded:
         return [one for frame in even for one in self.stream.encode(frame)]
 
 
-def _packets(source: InputContainer, order: Remux) -> Iterator[tuple[int, Packet[Any]]]:
-    """Filled packets, each with the number of the stream it came from."""
+def _packets(
+    source: InputContainer, order: Remux, broken: list[av.error.FFmpegError]
+) -> Iterator[tuple[int, Packet[Any]]]:
+    """Filled packets, each with the number of the stream it came from; why they end too early goes into `broken`."""
     streams = [opening.stream_of(source, index) for index in order.streams]
     unpackers = {one.index: _unpacker(one) for one in streams if opening.codec_name(one) == "mpeg4"}
-    for packet in source.demux(*streams):
-        index = packet.stream_index
-        if index in unpackers:
-            yield from ((index, one) for one in unpackers[index].filter(packet if packet.size else None) if one.size)
-        elif packet.size:
-            yield index, packet
+    try:
+        for packet in opening.demuxed(source, *streams):
+            index = packet.stream_index
+            if index in unpackers:
+                unpacked = unpackers[index].filter(packet if packet.size else None)
+                yield from ((index, one) for one in unpacked if one.size)
+            elif packet.size:
+                yield index, packet
+    except av.error.FFmpegError as error:
+        if not opening.is_damage(error):
+            raise
+        broken.append(error)
 
 
 def _unpacker(stream: Any) -> BitStreamFilterContext:
@@ -205,7 +220,7 @@ def _shown(order: Remux, talk: Talk, index: int, clock: _Clock) -> dict[int, int
         stream: Any = opening.stream_of(source, index)
         opening.prepare(stream, order.limits.threads)
         counted = 0
-        for mine, packet in _packets(source, order):
+        for mine, packet in _packets(source, order, []):
             if mine != index:
                 continue
             packet.pts, packet.dts = counted, None
@@ -220,5 +235,7 @@ def _shown(order: Remux, talk: Talk, index: int, clock: _Clock) -> dict[int, int
 def _numbers(stream: Any, packet: Packet[Any] | None) -> list[int]:
     try:
         return [frame.pts for frame in stream.decode(packet) if frame.pts is not None]
-    except (av.error.InvalidDataError, av.error.PatchWelcomeError, av.error.EOFError):
+    except av.error.FFmpegError as error:
+        if not opening.is_damage(error):
+            raise
         return []

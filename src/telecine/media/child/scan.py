@@ -130,7 +130,7 @@ def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_F
                 tracks[packet.stream_index].add(packet)
             talk.progress(max(packet.pos or 0, 0))
     except av.error.FFmpegError as error:
-        if isinstance(error, av.error.MemoryError):
+        if not opening.is_damage(error):
             raise
         talk.note(f"the file cannot be read to its end: {error}")
         return 1
@@ -139,7 +139,7 @@ def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_F
 
 def _filled(container: InputContainer, wanted: Sequence[Any]) -> Iterator[Packet[Any]]:
     """Packets with bytes in them; the last one of each stream is an empty mark."""
-    for packet in container.demux(*wanted):
+    for packet in opening.demuxed(container, *wanted):
         if packet.size:
             if packet.has_sidedata("encryption_info"):  # it began in the clear
                 raise refusal()
