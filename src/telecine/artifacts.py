@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,6 +22,7 @@ CHUNK = 1 << 20
 # Larger files go up in parts; a bucket takes ten thousand of them.
 PART = 8 << 20
 AT_ONCE = 16
+MOST_FLUSHED = 1_000
 ERROR_CHARS = 300
 NOT_PARTIAL = "non-partial response"
 
@@ -57,6 +58,7 @@ class Artifacts:
         self._folder: Path | None = None
         self._store: ObjectStore
         self._ranges = True  # until a server shows that it cannot
+        self._flushed: set[Path] = set()  # folders that are on the disk, with the way to them
         try:
             if place.startswith("s3://"):
                 self._store = open_bucket(place, s3 or S3Access())
@@ -163,8 +165,18 @@ class Artifacts:
             else:
                 obstore.put(self._store, key, reading.chunks(), chunk_size=PART)
             if self._folder is not None:
-                _flush(self._folder / key, self._folder)
+                self._flush(self._folder / key, self._folder)
         return reading.stored
+
+    def _flush(self, path: Path, folder: Path) -> None:
+        """A record in the database survives a power cut, so the bytes must too, and the way to them."""
+        _flush(path)
+        _flush(path.parent)
+        if path.parent not in self._flushed:
+            for parent in path.parent.parents:
+                if parent == folder or folder in parent.parents:
+                    _flush(parent)
+            self._flushed = {path.parent} if len(self._flushed) > MOST_FLUSHED else self._flushed | {path.parent}
 
     def _get(self, key: str, path: Path) -> Stored:
         digest, size = hashlib.sha256(), 0
@@ -265,20 +277,9 @@ def _unlink(folder: Path, key: str) -> None:
             return
 
 
-def _flush(path: Path, folder: Path) -> None:
-    """A record in the database survives a power cut, so the bytes must too, and the way to them."""
+def _flush(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-    _flush_folders(parent for parent in path.parents if parent == folder or folder in parent.parents)
-
-
-def _flush_folders(folders: Iterable[Path]) -> None:
-    for place in folders:
-        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
