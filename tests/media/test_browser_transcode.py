@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from telecine.media.lint import check_folder
 from tests.browser import rig
 from tests.browser.rig import Played, assert_without_gap
 from tests.media.shoot import Film, Shot, shoot
@@ -50,6 +51,20 @@ def test_rungs_that_change_with_every_segment_play_through(played: Played) -> No
     assert len({level for _, level in through["loaded"]}) == 2
     assert through["ended"]
     assert_without_gap(through, LENGTH)
+
+
+def test_what_is_published_plays_from_where_it_lies(source: Source, tmp_path: Path) -> None:
+    async def story(house: Theatre) -> None:
+        await house.completed(small(source("mkv-three-languages")))
+        store = house.folder / "artifacts"
+        [master] = [str(path.relative_to(store)) for path in store.rglob("master.m3u8")]
+        seen = await asyncio.to_thread(rig.play, store, "look", master=master)
+
+        assert check_folder(store, master) == []
+        assert seen.done["errors"] == []
+        assert_without_gap(seen.done, LENGTH)
+
+    play(story, tmp_path)
 
 
 def test_a_film_is_watched_while_it_is_encoded(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ SPOILED = [
     ),
     Spoiled("two defaults", MASTER, swap("DEFAULT=NO", "DEFAULT=YES"), GROUP),
     Spoiled("no default", MASTER, swap("DEFAULT=YES", "DEFAULT=NO"), GROUP),
-    Spoiled("one name twice", MASTER, swap('NAME="Kommentar"', 'NAME="en"'), GROUP),
+    Spoiled("one name twice", MASTER, swap('NAME="Kommentar"', 'NAME="English"'), GROUP),
     Spoiled("smallest first", MASTER, lambda text: "\n".join(_swapped(text.splitlines())), "Apple 1.32"),
     Spoiled("no I-frames for a rung", MASTER, swap(r"#EXT-X-I-FRAME-STREAM-INF.*180p.*\n", ""), "Apple 6.1"),
     Spoiled("dangling list", MASTER, swap(f"^{LOW}/index", f"{LOW}/gone"), UNREADABLE),

@@ -169,7 +169,7 @@ def test_audio_tracks_are_named_and_one_is_the_default() -> None:
 
     said = [attributes(line) for line in lines(master(a_film(audios=tracks), uri), "EXT-X-MEDIA")]
 
-    assert [one["NAME"] for one in said] == ['"de"', '"Director\'s cut"', '"de (3)"', '"Audio 4"']
+    assert [one["NAME"] for one in said] == ['"Deutsch"', '"Director\'s cut"', '"Deutsch (3)"', '"Audio 4"']
     assert [one.get("LANGUAGE") for one in said] == ['"de"', '"en"', '"de"', None]
     assert [one["DEFAULT"] for one in said] == ["NO", "YES", "NO", "NO"]
     assert {one["CHANNELS"] for one in said} == {'"2"'}
@@ -279,3 +279,10 @@ def test_the_master_of_a_preview_is_final_from_the_first_moment() -> None:
 )
 def test_a_language_is_said_by_its_shortest_tag(said: str | None, tag: str | None) -> None:
     assert languages.tag(said) == tag
+
+
+@pytest.mark.parametrize(
+    ("said", "name"), [("ger", "Deutsch"), ("pt-BR", "Português (BR)"), ("tlh", "tlh"), ("und", None), (None, None)]
+)
+def test_a_menu_shows_what_a_language_calls_itself(said: str | None, name: str | None) -> None:
+    assert languages.name(said) == name

@@ -24,6 +24,16 @@ _SHORT = {
     for short, *codes in (entry.split() for line in _TABLE.split("\n") for entry in line.split("|") if entry)
     for code in codes
 }
+# What a language calls itself, for the menus of players; others are shown by their tag.
+_OWN_NAMES = """
+ar العربية|bg Български|bn বাংলা|ca Català|cs Čeština|da Dansk|de Deutsch|el Ελληνικά|en English|es Español|et Eesti
+eu Euskara|fa فارسی|fi Suomi|fr Français|ga Gaeilge|gl Galego|he עברית|hi हिन्दी|hr Hrvatski|hu Magyar
+id Bahasa Indonesia|is Íslenska|it Italiano|ja 日本語|ko 한국어|la Latina|lt Lietuvių|lv Latviešu|ms Bahasa Melayu
+nb Norsk bokmål|nl Nederlands|nn Norsk nynorsk|no Norsk|pl Polski|pt Português|ro Română|ru Русский|sk Slovenčina
+sl Slovenščina|sq Shqip|sr Српски|sv Svenska|ta தமிழ்|te తెలుగు|th ไทย|tr Türkçe|uk Українська|ur اردو
+vi Tiếng Việt|zh 中文
+"""
+_NAMES = dict(entry.split(" ", 1) for line in _OWN_NAMES.split("\n") for entry in line.split("|") if entry)
 _TAG = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8})*")
 
 
@@ -34,3 +44,13 @@ def tag(language: str | None) -> str | None:
         return None
     first, *rest = said.split("-")
     return "-".join([_SHORT.get(first, first), *rest])
+
+
+def name(language: str | None) -> str | None:
+    """What a menu shows: "Deutsch", "pt-br" with its region as "Português (BR)"; None if the language is not known."""
+    found = tag(language)
+    if found is None:
+        return None
+    first, _, region = found.partition("-")
+    called = _NAMES.get(first)
+    return found if called is None else f"{called} ({region.upper()})" if region else called

@@ -125,7 +125,7 @@ def _names(audios: Sequence[Audio]) -> list[str]:
     """A name for each track, as a menu shows it; no two are equal."""
     names: list[str] = []
     for number, audio in enumerate(audios, 1):
-        wanted = _clean(audio.title or "") or languages.tag(audio.language) or f"Audio {number}"
+        wanted = _clean(audio.title or "") or languages.name(audio.language) or f"Audio {number}"
         names.append(wanted if wanted not in names else f"{wanted} ({number})")
     return names
 
