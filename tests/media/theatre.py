@@ -22,7 +22,7 @@ import av
 from telecine.client import Client
 from telecine.engine.shown import JobView
 from telecine.facts import Shelved, Status
-from telecine.flow import Flow
+from telecine.flow import Bench, Flow
 from telecine.flows.transcode.spec import TranscodeSpec, parse
 from telecine.media.lint import check_folder
 from telecine.media.lint_text import parse as parse_list
@@ -180,6 +180,19 @@ async def migrated(settings: Settings) -> None:
         await bring_up_to_date(store, settings.database_url)
     finally:
         await store.close()
+
+
+def hooked(settings: Settings, stage: str, *, before: Callable[[Bench], Awaitable[None]]) -> list[Flow]:
+    """The real flow, with something that happens just before one of its stages begins."""
+    [flow] = built_in_flows(settings)
+    real = flow.handlers[stage]
+
+    async def handler(bench: Bench) -> Any:
+        await before(bench)
+        return await real(bench)  # type: ignore[misc]
+
+    flow.handlers[stage] = handler
+    return [flow]
 
 
 async def until(check: Callable[[], Awaitable[Any]], what: str, *, within: float = PATIENCE) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,6 +57,7 @@ def transcode(
 ) -> None:
     """Turn films into adaptive streams, on this machine. Run it again after Ctrl-C or a crash: it goes on."""
     from telecine.flows.transcode.spec import parse
+    from telecine.media.ladder_spec import read_ladder
 
     wishes = {
         "ladder": ladder,
@@ -69,6 +70,9 @@ def transcode(
         for file in files
     ]
     settings = settings_for(database, {"slots": workers}).settings
+    folders = [_folder(output, spec, len(specs)) for spec in specs]
+    read_ladder(ladder or settings.ladder, settings.ladders)
+    _check_places(folders)
 
     async def work() -> int:
         from telecine.client import Client
@@ -79,7 +83,9 @@ def transcode(
             for flow in flows:
                 await parts.engine.register(flow)
             client = Client(parts)
-            begun = [await _begin(parts, spec, _folder(output, spec, len(specs)), again=again) for spec in specs]
+            begun = [
+                await _begin(parts, spec, folder, again=again) for spec, folder in zip(specs, folders, strict=True)
+            ]
             async with housekeeping(parts), _working(make_worker(parts, flows)) as stopped:
                 return await _follow(parts, client, begun, stopped, as_json=as_json)
 
@@ -95,6 +101,16 @@ def _folder(output: Path | None, spec: TranscodeSpec, count: int) -> Path | None
     if output is None or count == 1:
         return output
     return output / Path(spec.source).stem
+
+
+def _check_places(folders: Sequence[Path | None]) -> None:
+    """Refuse a folder that is not ours to write into before anything is made for it."""
+    from telecine.media.export import Export
+
+    for folder in folders:
+        if folder is not None and folder.exists():
+            with Export(folder, ""):
+                pass
 
 
 @asynccontextmanager

@@ -1,0 +1,201 @@
+"""`telecine transcode` as people use it: a real process, its words, its exit codes, and what it leaves behind."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.media.shoot import Film, Shot, shoot
+from tests.media.theatre import LADDER, faults_of, numbers_of
+
+Source = Callable[[str], Path]
+PROGRAM = Path(sys.executable).parent / "telecine"
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Shell:
+    """An empty folder to work in."""
+
+    folder: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("TELECINE_", "COLUMNS"))}
+        small = {"SEGMENT_SECONDS": "1", "GOP_SECONDS": "0.5", "LADDER": "small", "SLOTS": "2"}
+        return {
+            **ours,
+            **{f"TELECINE_{name}": value for name, value in small.items()},
+            "TELECINE_LADDERS": json.dumps({"small": LADDER, "tiny": LADDER[:1]}),
+        }
+
+    def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        with self.started(*arguments) as process:
+            out, err = process.communicate(timeout=PATIENCE)
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    @contextmanager
+    def started(self, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+        process = subprocess.Popen(
+            [PROGRAM, "transcode", *map(str, arguments)], cwd=self.folder, env=self.environ, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        path = self.folder / ".telecine/telecine.db"
+        if not path.exists():
+            return []
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            try:
+                return database.execute(sql).fetchall()
+            except sqlite3.OperationalError:  # it is being made just now
+                return []
+
+    def pieces(self) -> dict[str, tuple[str, int]]:
+        """What is recorded of the video, with its place and its token."""
+        found = self.rows("select name, key, token from artifact where stage = 'video' and key is not null")
+        return {name: (key, token) for name, key, token in found}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def long_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Long enough to be interrupted; made quickly, encoded slowly."""
+    film = Film(shots=(Shot(count=400),), voices=(), options={"x264-params": "keyint=25"})
+    return shoot(tmp_path_factory.mktemp("long") / "long.mp4", film)
+
+
+def until(check: Callable[[], Any], what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while not (found := check()):
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.02)
+    return found
+
+
+def test_a_film_is_made_once_and_told_in_figures(shell: Shell, source: Source, tmp_path: Path) -> None:
+    film = Path(shutil.copy(source("mp4-h264"), tmp_path / "Big Film (1).mp4"))
+    made = shell(film, "-o", "out")
+
+    assert made.returncode == 0, made.stderr
+    assert "180p" in made.stdout
+    assert "as fast as it plays" in made.stdout
+    assert "Watch it: mpv out/master.m3u8" in made.stdout
+    assert faults_of(tmp_path / "out", tmp_path / "s") == []
+    assert (tmp_path / "out/poster.jpg").exists()
+
+    again = shell(film, "--json")
+
+    assert again.returncode == 0
+    told = json.loads(again.stdout)
+    assert (told["how"], told["status"], told["job_id"]) == ("made before", "completed", 1)
+    assert told["video"].startswith("big-film-1-")
+    assert {one["quality"]: one["status"] for one in told["qualities"]} == {
+        "90p": "completed", "180p": "completed", "audio-1": "completed"
+    }  # fmt: skip
+    assert Path(told["master"]).read_text().startswith("#EXTM3U")
+    assert told["seconds"] == 3.4
+    assert [json.loads(line)["status"] for line in again.stderr.splitlines()] == ["completed"]
+
+
+def test_several_files_each_get_a_folder_and_one_that_fails_is_told(shell: Shell, source: Source) -> None:
+    good = shutil.copy(source("mp4-shorter-than-a-segment"), shell.folder / "good.mp4")
+    bad = shutil.copy(source("text"), shell.folder / "bad.mp4")
+
+    made = shell(good, bad, "-o", "out")
+
+    assert made.returncode == 5
+    assert "bad.mp4: failed in plan: this is not a video or audio file that can be read" in made.stdout
+    assert (shell.folder / "out/good/master.m3u8").exists()
+    assert not (shell.folder / "out/bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("nowhere.mp4",), "cannot be read: No such file or directory"),
+        (("film.mp4", "--ladder", "smal"), "did you mean 'small'?"),
+        (("film.mp4", "--preset", "Very-Fast"), "preset"),
+        (("film.mp4", "-o", "full"), "is not empty and no export of Telecine"),
+    ],
+)
+def test_a_bad_request_ends_at_once_and_makes_no_job(
+    shell: Shell, source: Source, arguments: tuple[str, ...], sentence: str
+) -> None:
+    shutil.copy(source("mp4-no-audio"), shell.folder / "film.mp4")
+    (shell.folder / "full").mkdir()
+    (shell.folder / "full/mine.txt").touch()
+
+    refused = shell(*arguments)
+
+    assert refused.returncode == 2
+    assert sentence in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert shell.rows("select id from job") == []
+
+
+def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_film: Path) -> None:
+    command = (long_film, "-o", "out", "--preset", "veryslow")
+    with shell.started(*command) as first:
+        until(lambda: len(shell.pieces()) >= 3, "some segments are recorded")
+        first.send_signal(signal.SIGINT)
+        out, _ = first.communicate(timeout=PATIENCE)
+    before = shell.pieces()
+
+    assert first.returncode == 130
+    assert "run the same command to go on" in out
+    assert 3 <= len(before) < 34
+
+    second = shell(*command, "--json")
+
+    assert second.returncode == 0, second.stderr
+    assert json.loads(second.stdout)["how"] == "continued"
+    after = shell.pieces()
+    assert {name: after[name] for name in before} == before
+    assert len(after) == 34  # of 24 frames, so that keyframes are half a second apart
+    frames = list(range(400))
+    assert numbers_of(shell.folder / "out") == {"h264-90p": frames, "h264-180p": frames}
+    assert shell.rows("select distinct outcome from attempt order by 1") == [("done",), ("released",)]
+
+
+def test_a_film_that_was_moved_or_is_wished_otherwise_is_another_job(shell: Shell, long_film: Path) -> None:
+    def interrupted(film: Path, *wishes: str) -> None:
+        jobs = len(shell.rows("select id from job"))
+        with shell.started(film, "--preset", "veryslow", *wishes) as process:
+            until(lambda: shell.rows(f"select id from job where id > {jobs} and status = 'processing'"), "it encodes")
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=PATIENCE)
+
+    here = Path(shutil.copy(long_film, shell.folder / "film.mp4"))
+    interrupted(here)
+    (shell.folder / "there").mkdir()
+    there = Path(shutil.move(here, shell.folder / "there/film.mp4"))
+    interrupted(there)
+    interrupted(there, "--ladder", "tiny")
+
+    jobs = shell.rows("select subject_id, status = 'cancelled' from job order by id")
+    # A worker does whatever there is to do, so the second one may have been finished while the third was under way.
+    assert [cancelled for _, cancelled in jobs] == [True, False, False]
+    assert len({video for video, _ in jobs}) == 1
