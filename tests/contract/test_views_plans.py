@@ -82,6 +82,8 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("published_of", {"kind": "movie", "id": "s7"}),
     ("carry_hold", {"ids": list(range(1, SOME))}),
     ("fleet_of", {"flow": "film", "within": 30_000}),
+    ("kept_of_version", {"version": 7}),
+    ("version_find", {"kind": "movie", "id": "s7", "number": 1}),
     ("subject_show", {"kind": "movie", "id": "s7", "most": SOME}),
     ("subjects_all", {"kind": "movie", "before": FOREVER, "below": "", "owner": None, "wanted": SOME}),
     ("subjects_of_owner", {"kind": "movie", "before": FOREVER, "below": "", "owner": "rare", "wanted": SOME}),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from telecine.cli import doctor, events, fleet, jobs, logs, sample, setup, submit, transcode, watch, worker
+from telecine.cli import doctor, events, fleet, jobs, logs, sample, setup, submit, transcode, videos, watch, worker
 from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, complain, exit_code
 from telecine.errors import TelecineError
 
@@ -46,7 +46,7 @@ def _options(
 
 
 PANELS = {
-    "Media": (transcode.transcode, sample.sample),
+    "Media": (transcode.transcode, videos.videos, videos.video, sample.sample),
     "Jobs": (submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, logs.logs, events.events),
     "Fleet": (worker.worker, fleet.workers, fleet.flows, fleet.locks),
     "Set-up": (setup.migrate, doctor.doctor, setup.config),

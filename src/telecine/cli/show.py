@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,8 @@ TONES = {
     "active": "green",
     "paused": "yellow",
 }
+# A video is ready when it can be watched; a task, when it may begin.
+VIDEO_TONES = {**TONES, "ready": "green"}
 
 
 @cache
@@ -86,10 +88,10 @@ def is_wide() -> bool:
     return console().width >= WIDE
 
 
-def state(word: str) -> Text:
+def state(word: str, tones: Mapping[str, str] = TONES) -> Text:
     from rich.text import Text
 
-    return Text(word.replace("_", " "), style=TONES.get(word, ""))
+    return Text(word.replace("_", " "), style=tones.get(word, ""))
 
 
 def dim(words: str) -> Text:

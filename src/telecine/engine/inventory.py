@@ -10,7 +10,7 @@ from telecine.errors import NotFound
 from telecine.facts import Instant, Shelved
 from telecine.store import Ask, Steps
 
-__all__ = ["Count", "carried", "of_job", "published", "tally"]
+__all__ = ["Count", "carried", "of_job", "of_version", "published", "tally"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,12 @@ def of_job(job_id: int, stages: Sequence[str]) -> Steps[list[Shelved]]:
 def carried(job_id: int) -> Steps[list[Shelved]]:
     """What a job's published version has taken over from another one; none while it is not published."""
     rows = yield Ask("carried_by_job", {"job_id": job_id})
+    return [shelved(row) for row in rows]
+
+
+def of_version(version_id: int) -> Steps[list[Shelved]]:
+    """What one version of a subject consists of, shown or not."""
+    rows = yield Ask("kept_of_version", {"version": version_id})
     return [shelved(row) for row in rows]
 
 

@@ -248,7 +248,10 @@ class VersionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectLine:
-    """A subject as lists show it: its facts, the number of the version that it shows, the newest of its jobs."""
+    """A subject as lists show it: its facts, the number of the version that it shows, the newest of its jobs.
+
+    `open_job` is the newest that has not ended; `job` may be a later one that has.
+    """
 
     kind: str
     id: str
@@ -258,6 +261,7 @@ class SubjectLine:
     created_at: Instant
     updated_at: Instant
     job: JobLine | None
+    open_job: JobLine | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

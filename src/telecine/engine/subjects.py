@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from telecine.engine.jobview import loads
@@ -26,7 +27,11 @@ def subject(kind: str, subject_id: str, shelf: Shelf) -> Steps[SubjectView]:
     wanted = JobFilter(subject=(kind, subject_id))
     found = (yield from jobs(wanted, shelf, limit=MOST_JOBS)).items
     versions = tuple(_version(item, rows[0]["current_version"]) for item in loads(rows[0]["versions"], []))
-    return SubjectView(**_plain(rows[0], found[0] if found else None), versions=versions, jobs=found)
+    by_id = {line.id: line for line in found}
+    if rows[0]["open_id"] not in by_id:
+        by_id |= {line.id: line for line in (yield from lines(_ids(rows[0]["open_id"]), shelf))}
+    newest = {**rows[0], "job_id": found[0].id if found else None}
+    return SubjectView(**_plain(newest, by_id), versions=versions, jobs=found)
 
 
 def subjects(
@@ -40,15 +45,20 @@ def subjects(
     else:
         rows = yield Ask("subjects_all", {**wanted, "owner": owner})
     some = rows[:limit]
-    newest = yield from lines([row["job_id"] for row in some if row["job_id"] is not None], shelf)
-    by_id = {line.id: line for line in newest}
-    items = tuple(SubjectLine(**_plain(row, by_id.get(row["job_id"]))) for row in some)
+    wanted_lines = [job_id for row in some for job_id in _ids(row["job_id"], row["open_id"])]
+    by_id = {line.id: line for line in (yield from lines(wanted_lines, shelf))}
+    items = tuple(SubjectLine(**_plain(row, by_id)) for row in some)
     return Page(items, _cursor(some[-1]) if len(rows) > limit else None)
 
 
-def _plain(row: Row, job: JobLine | None) -> dict[str, Any]:
+def _ids(*ids: int | None) -> list[int]:
+    return sorted({job_id for job_id in ids if job_id is not None})
+
+
+def _plain(row: Mapping[str, Any], lines: Mapping[int, JobLine]) -> dict[str, Any]:
     same = ("kind", "id", "owner", "created_at", "updated_at", "version")
-    return {**{name: row[name] for name in same}, "facts": json.loads(row["facts"]), "job": job}
+    jobs = {"job": lines.get(row["job_id"]), "open_job": lines.get(row["open_id"])}
+    return {**{name: row[name] for name in same}, "facts": json.loads(row["facts"]), **jobs}
 
 
 def _version(item: dict[str, Any], current: int | None) -> VersionView:

@@ -89,6 +89,10 @@ class Views:
         """The artifacts of the version that a subject shows."""
         return await self._store.read(lambda: inventory.published((kind, subject_id)))
 
+    async def of_version(self, version_id: int) -> list[Shelved]:
+        """The artifacts of one version, shown or not."""
+        return await self._store.read(lambda: inventory.of_version(version_id))
+
     async def tally(self, job_id: int) -> tuple[inventory.Count, ...]:
         """How many artifacts each stage of a job has kept, by folder."""
         return await self._store.read(lambda: inventory.tally(job_id))

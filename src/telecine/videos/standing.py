@@ -1,40 +1,113 @@
-"""How a video stands: derived from its published version and its jobs, stored nowhere."""
+"""How videos stand: derived from their published versions and their jobs, stored nowhere."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
 from telecine.engine import Engine
-from telecine.engine.shown import JobLine
-from telecine.facts import Json, Status
+from telecine.engine.shown import JobLine, Page, SubjectLine, VersionView
+from telecine.engine.views import Views
+from telecine.errors import NotFound
+from telecine.facts import Instant, Json, Shelved, Status
+from telecine.flows.transcode.flow import NAME
+from telecine.flows.transcode.packaging import MASTER
 from telecine.videos.beginning import KIND
+from telecine.videos.status import Step, VideoStatus, beside, status_of, steps_of
+from telecine.videos.view import Progress, progress_of
 
-VideoStatus = Literal["pending", "processing", "ready", "failed"]
+POSTER = "poster.jpg"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Video:
-    """A video as lists show it. `job` is its newest one: beside a `ready` video, a re-transcode or what came of it."""
+    """A video as lists show it. `job` is its newest one, `open_job` the newest that has not ended.
+
+    `beside` says what else goes on with a video that can be watched: "re-transcoding 40 %".
+    """
 
     id: str
+    owner: str = ""
     status: VideoStatus
+    beside: str | None = None
     version: int | None
     facts: dict[str, Json] = field(default_factory=dict)
     job: JobLine | None = None
+    open_job: JobLine | None = None
+    created_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoPage(Video):
+    """A video in full. `progress`, `steps` and `claim` are those of `job`; `master` and `poster` are artifact keys."""
+
+    versions: tuple[VersionView, ...] = ()
+    progress: Progress | None = None
+    steps: tuple[Step, ...] = ()
+    claim: str | None = None
+    workers: tuple[str, ...] = ()
+    master: str | None = None
+    poster: str | None = None
 
 
 async def video_of(engine: Engine, video_id: str) -> Video:
     """One video; `NotFound` if nobody ever submitted it."""
+    return Video(**_plain(await engine.subject(KIND, video_id)))
+
+
+async def videos_of(
+    engine: Engine, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
+) -> Page[Video]:
+    """A page of videos, those that were first heard of last in front."""
+    page = await engine.subjects(KIND, owner=owner, cursor=cursor, limit=limit)
+    return Page(tuple(Video(**_plain(line)) for line in page.items), page.next)
+
+
+def _plain(line: SubjectLine) -> dict[str, Any]:
+    about = (line.version, line.open_job, line.job)
+    same = ("id", "owner", "version", "facts", "job", "open_job", "created_at")
+    return {**{name: getattr(line, name) for name in same}, "status": status_of(*about), "beside": beside(*about)}
+
+
+async def page_of(engine: Engine, video_id: str, now: Instant) -> VideoPage:
+    """All that there is to say about a video."""
     found = await engine.subject(KIND, video_id)
-    status = status_of(found.version, found.job)
-    return Video(id=video_id, status=status, version=found.version, facts=found.facts, job=found.job)
+    current = next((one for one in found.versions if one.current), None)
+    files = [] if current is None else await engine.views.of_version(current.id)
+    newest = next((line.id for line in (found.open_job, *found.jobs) if line is not None and line.flow == NAME), None)
+    job_id = newest or (current.job_id if current is not None else None)
+    return VideoPage(
+        **_plain(found),
+        versions=found.versions,
+        **({} if job_id is None else await _job(engine.views, job_id, now)),
+        master=_key(files, "package", MASTER),
+        poster=_key(files, "poster", POSTER),
+    )
 
 
-def status_of(version: int | None, job: JobLine | None) -> VideoStatus:
-    """A video that can be watched is ready, whatever a later job does."""
-    if version is not None:
-        return "ready"
-    if job is None or job.status == Status.PENDING:
-        return "pending"
-    return "failed" if Status(job.status).is_final else "processing"
+def _key(files: list[Shelved], stage: str, name: str) -> str | None:
+    return next((one.kept.key for one in files if one.stage == stage and one.kept.name == name), None)
+
+
+async def _job(views: Views, job_id: int, now: Instant) -> dict[str, Any]:
+    try:
+        job = await views.job(job_id)
+    except NotFound:  # put away and pruned since the subject was read
+        return {}
+    return {
+        "progress": await progress_of(views, job_id, now),
+        "steps": steps_of(job.stages),
+        "claim": await claim_of(views, job_id, job.status),
+        "workers": tuple(worker.name or str(worker.id) for worker in job.workers),
+    }
+
+
+async def claim_of(views: Views, job_id: int, status: str) -> str:
+    """A job in the six words for claims: claimed while a task of it is; else as the first that waits."""
+    if Status(status).is_final:
+        return "completed" if status == Status.COMPLETED else "failed"
+    running = (await views.tasks(job_id, state="running")).items
+    if running:
+        return "claimed" if any(task.claim_state == "claimed" for task in running) else "expired"
+    waiting = (await views.tasks(job_id, state="ready", limit=1)).items
+    return waiting[0].claim_state if waiting else "unclaimed"

@@ -10,3 +10,7 @@ group by 1, 2 order by 1, 2
 -- name: result_of
 select t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
 where s.job_id = :job_id and s.name = :stage and t.position = 0 and t.state = 'done'
+
+-- name: kept_of_version
+select id, name, token, key, size, sha256, null::text as value, facts::text as facts, stage, position
+from artifact where version_id = :version order by stage, position, name, id

@@ -186,6 +186,26 @@ with o as (
 update subject set current_version = (select id from v), updated_at = {now} where kind = :kind and id = :id
 returning current_version
 
+-- name: subject_hold
+-- Whoever publishes, rolls back or frees a version of this subject waits here.
+select current_version from subject where kind = :kind and id = :id for no key update
+
+-- name: version_find
+select v.id, v.number, v.keep, exists (select 1 from artifact a where a.version_id = v.id) as whole
+from subject_version v where v.kind = :kind and v.subject_id = :id and v.number = :number
+
+-- name: version_show
+with o as (
+    update subject_version set left_at = {now}
+    where id = (select current_version from subject where kind = :kind and id = :id)
+), v as (
+    update subject_version set left_at = null where id = :version
+)
+update subject set current_version = :version, updated_at = {now} where kind = :kind and id = :id returning current_version
+
+-- name: version_keep
+update subject_version set keep = :keep where id = :version returning id
+
 -- name: job_flow
 select flow_id from job where id = :id
 

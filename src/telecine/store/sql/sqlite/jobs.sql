@@ -152,6 +152,22 @@ from artifact where id in (select value from json_each(:carry)) and job_id <> :j
 update subject set current_version = (select max(id) from subject_version), updated_at = {now} where kind = :kind and id = :id;
 select current_version from subject where kind = :kind and id = :id
 
+-- name: subject_hold
+select current_version from subject where kind = :kind and id = :id
+
+-- name: version_find
+select v.id, v.number, v.keep, exists (select 1 from artifact a where a.version_id = v.id) as whole
+from subject_version v where v.kind = :kind and v.subject_id = :id and v.number = :number
+
+-- name: version_show
+update subject_version set left_at = {now}
+where id = (select current_version from subject where kind = :kind and id = :id);
+update subject_version set left_at = null where id = :version;
+update subject set current_version = :version, updated_at = {now} where kind = :kind and id = :id returning current_version
+
+-- name: version_keep
+update subject_version set keep = :keep where id = :version returning id
+
 -- name: job_flow
 select flow_id from job where id = :id
 

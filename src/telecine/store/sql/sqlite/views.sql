@@ -242,6 +242,7 @@ where s.job_id = :id and t.state = 'done' and t.result is not null order by s.nu
 -- name: subject_show
 select s.kind, s.id, s.owner, s.facts as facts, s.created_at, s.updated_at, s.current_version,
     (select number from subject_version v where v.id = s.current_version) as version,
+    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id and j.outcome is null) as open_id,
     (select json_group_array(json_object('id', v.id, 'number', v.number, 'job_id', v.job_id, 'keep', v.keep,
         'published_at', v.published_at, 'left_at', v.left_at, 'files', v.files, 'bytes', v.bytes)) from (
         select v.id, v.number, v.job_id, v.keep, v.published_at, v.left_at,
@@ -253,14 +254,16 @@ from subject s where s.kind = :kind and s.id = :id
 
 -- name: subjects_all
 select s.kind, s.id, s.owner, s.facts as facts, s.created_at, s.updated_at, v.number as version,
-    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id) as job_id
+    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id) as job_id,
+    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id and j.outcome is null) as open_id
 from subject s left join subject_version v on v.id = s.current_version
 where s.kind = :kind and (s.created_at, s.id) < (:before, :below) and (:owner is null or s.owner = :owner)
 order by s.created_at desc, s.id desc limit :wanted
 
 -- name: subjects_of_owner
 select s.kind, s.id, s.owner, s.facts as facts, s.created_at, s.updated_at, v.number as version,
-    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id) as job_id
+    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id) as job_id,
+    (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id and j.outcome is null) as open_id
 from subject s left join subject_version v on v.id = s.current_version
 where s.owner = :owner and s.owner <> '' and s.kind = :kind and (s.created_at, s.id) < (:before, :below)
 order by s.created_at desc, s.id desc limit :wanted
