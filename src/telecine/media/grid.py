@@ -23,7 +23,7 @@ LONGEST_CHUNK = 5
 # Two chunks per slot: whoever is done early takes another one.
 CHUNKS_PER_SLOT = 2
 # A last segment of audio that is shorter is joined to the one before it.
-SHORTEST_TAIL = Fraction(1, 2)
+SHORTEST_TAIL = Fraction(2, 5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,21 +5,26 @@ An encoder that exits with 0 proves nothing; what a player will read is looked a
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from telecine.errors import MediaError
 from telecine.facts import Done, Failed, Kept, Outcome
 from telecine.flow import Bench
-from telecine.flows.transcode.collecting import Recorded, collect
+from telecine.flows.transcode.collecting import INIT, Recorded, collect
 from telecine.flows.transcode.options import Options
+from telecine.flows.transcode.packaging import MASTER
 from telecine.flows.transcode.plan import Plan
 from telecine.flows.transcode.reading import all_pieces, plan_of
 from telecine.flows.transcode.talking import answer
-from telecine.media.boxes import InitFacts, fragments, read_init
+from telecine.media.boxes import Fragment, InitFacts, fragments, read_init
 from telecine.media.film import Piece, Rendition, Video
+from telecine.media.lint import check
+from telecine.media.lint_media import Finding, Measured, measured
 from telecine.media.orders import Decode
+from telecine.media.walk import Damaged
 
 # Files that one child decodes; they lie in the scratch folder together.
 BATCH = 48
@@ -38,39 +43,49 @@ async def verify(bench: Bench, options: Options) -> Outcome:
     plan = plan_of(bench)
     dropped = (bench.brief.results["package"] or {}).get("dropped") or {}
     recorded = collect(plan, await all_pieces(bench, plan), dropped)
-    checked = 0
+    seen: dict[str, Measured] = {}
     pieces = sum(len(one.pieces) for one in recorded.film.renditions)
     for one in recorded.film.renditions:
-        if one.name in plan.carried:
-            continue
         if len(one.pieces) != plan.segments:
             return Failed(f"{one.name} has {len(one.pieces)} of {plan.segments} segments", code="incomplete")
         init = read_init(await bench.read(recorded.init(one.name)))
         for piece in sorted(one.pieces, key=lambda piece: piece.number):
-            data = await _bytes_of(bench, recorded.piece(one.name, piece.number))
-            if wrong := fault(plan, one, init, piece, data):
-                return Failed(f"{one.name}, segment {piece.number}: {wrong}", code="bad_segment")
-            checked += 1
-            bench.progress(checked, 2 * pieces)
+            kept = recorded.piece(one.name, piece.number)
+            found = await asyncio.to_thread(examine, (plan, one, piece), init, kept, await bench.read(kept))
+            if isinstance(found, str):
+                return Failed(f"{one.name}, segment {piece.number}: {found}", code="bad_segment")
+            seen[str(kept.key)] = found
+            bench.progress(len(seen), 2 * pieces)
+    if findings := await _read_playlists(bench, recorded, seen):
+        return Failed(f"the playlists break a rule: {findings[0]}", code="bad_playlist")
     samples = list(_samples(plan, recorded))
     for first in range(0, len(samples), BATCH):
         await _decode(bench, options, plan, recorded, samples[first : first + BATCH])
         bench.progress(len(samples) + first, 2 * len(samples))
-    return Done(result={"segments": checked, "samples": len(samples)})
+    return Done(result={"segments": len(seen), "samples": len(samples)})
 
 
-async def _bytes_of(bench: Bench, kept: Kept) -> bytes:
-    """The whole segment, and the very bytes that were recorded."""
-    path = await bench.fetch(kept)
-    return path.read_bytes()
-
-
-def fault(plan: Plan, one: Rendition, init: InitFacts, piece: Piece, data: bytes) -> str | None:
-    """What is wrong with a segment, if anything: its time, its frames, its keyframes, its length."""
+def examine(about: tuple[Plan, Rendition, Piece], init: InitFacts, kept: Kept, data: bytes) -> Measured | str:
+    """The segment as it is, or what is wrong with it."""
+    if hashlib.sha256(data).hexdigest() != kept.sha256:
+        return "its bytes are not those that were recorded"
     try:
-        found = fragments(data, init)
-    except MediaError as error:
+        return fault(*about, fragments(data, init)) or measured(data, init)
+    except Damaged as error:
         return str(error)
+
+
+async def _read_playlists(bench: Bench, recorded: Recorded, seen: dict[str, Measured]) -> list[Finding]:
+    """Read what a player will read, from the master on; segments are known already."""
+    lists = {str(one.kept.key): one.kept for one in await bench.artifacts("package")}
+    inits = {str(kept.key): kept for (_, number), kept in recorded.kept.items() if number == INIT}
+    texts = {key: await bench.read(kept) for key, kept in {**lists, **inits}.items()}
+    master = next(key for key, kept in lists.items() if kept.name == MASTER)
+    return await asyncio.to_thread(check, texts.__getitem__, master, lambda uri, init: seen[uri])
+
+
+def fault(plan: Plan, one: Rendition, piece: Piece, found: tuple[Fragment, ...]) -> str | None:
+    """What is wrong with a segment, if anything: its time, its frames, its keyframes, its length."""
     ticks = sum(sum(fragment.durations) for fragment in found)
     if ticks != piece.duration:
         return f"it lasts {ticks} ticks, not {piece.duration}"
