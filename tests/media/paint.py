@@ -67,9 +67,12 @@ def picture_hash(frame: av.VideoFrame) -> str:
     seen = hashlib.sha256(f"{frame.format.name} {frame.width}x{frame.height}".encode())
     for plane, component in zip(frame.planes, frame.format.components, strict=False):
         wide = plane.width * -(-component.bits // 8)
-        data, stride = bytes(plane), plane.line_size
-        for row in range(plane.height):
-            seen.update(data[row * stride : row * stride + wide])
+        data, stride = memoryview(plane), plane.line_size
+        if stride == wide:
+            seen.update(data[: plane.height * stride])
+        else:  # what pads the rows is no picture
+            for row in range(plane.height):
+                seen.update(data[row * stride : row * stride + wide])
     return seen.hexdigest()
 
 
