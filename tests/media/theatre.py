@@ -153,6 +153,7 @@ def play(
 async def theatre(
     folder: Path, *, flows: Iterable[Flow] | None = None, working: bool = True, **given: Any
 ) -> AsyncIterator[Theatre]:
+    folder.mkdir(exist_ok=True)
     settings = settings_in(folder, **given)
     await migrated(settings)
     async with open_engine(settings) as parts:

