@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from telecine import worker as working
@@ -20,8 +21,8 @@ from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.engine import Engine
 from telecine.engine.retention import Ages
-from telecine.errors import BadSpec, SchemaMissing, Unreachable
-from telecine.facts import DAY, SECOND
+from telecine.errors import ArtifactDamaged, BadSpec, SchemaMissing, Unreachable
+from telecine.facts import DAY, SECOND, Millis
 from telecine.flow import Flow
 from telecine.locks.sql import SqlLocks
 from telecine.settings import Settings, cores
@@ -106,6 +107,22 @@ def built_in_flows(settings: Settings) -> list[Flow]:
 def open_artifacts(settings: Settings) -> Artifacts:
     """Where files that tasks keep are stored."""
     return Artifacts(settings.artifacts_url, s3_access(settings))
+
+
+async def try_artifacts(artifacts: Artifacts, world: World | None = None) -> Millis:
+    """Store a small file, read it back and delete it; how long that took. `ArtifactError` says what went wrong."""
+    world = world or World()
+    began, key = world.mono(), f".telecine-doctor/{world.new_id()}"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "mark"
+        path.write_bytes(key.encode())
+        stored = await artifacts.put(key, path)
+    try:
+        if (found := await artifacts.digest(key)) != stored:
+            raise ArtifactDamaged(f"{key} was stored with {stored.size} bytes and read back with {found.size}")
+    finally:
+        await artifacts.delete(key)
+    return round((world.mono() - began) * SECOND)
 
 
 def s3_access(settings: Settings) -> S3Access:

@@ -1,4 +1,4 @@
-"""`telecine doctor`: look at everything, start and change nothing, one line per check."""
+"""`telecine doctor`: look at everything, change nothing, start nothing that lasts, one line per check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ class Check:
 
 
 def doctor(database: Database = None, as_json: AsJson = False) -> None:
-    """Check settings, database, durability, wake-ups, clocks, disk and stored state. Starts nothing."""
+    """Check settings, database, durability, wake-ups, clocks, disk, stored state, the sandbox and the encoders."""
     perform(_doctor(database, as_json))
 
 
@@ -84,9 +84,14 @@ async def examine(database: str | None) -> AsyncIterator[Check]:
         yield Check("settings", "wrong", str(error))
         return
     yield _settings(loaded)
-    for check in _folders(loaded.settings):
-        yield check
+    yield _folder("scratch", loaded.settings.scratch)
+    yield await _artifacts(loaded.settings)
     async for check in _database(loaded.settings):
+        yield check
+    from telecine.cli.doctor_media import examine_media
+    from telecine.world import World
+
+    async for check in examine_media(World()):
         yield check
 
 
@@ -96,13 +101,22 @@ def _settings(loaded: Loaded) -> Check:
     return Check("settings", "ok", f"{chosen} set by {', '.join(places)}" if chosen else "all by default")
 
 
-def _folders(settings: Settings) -> Iterator[Check]:
-    yield _folder("scratch", settings.scratch)
+async def _artifacts(settings: Settings) -> Check:
+    """Can something be stored there, read back and deleted? A folder that is not there yet is not made for it."""
     place = settings.artifacts_url
-    if "://" in place and not place.startswith("file://"):
-        yield Check("artifacts", "ok", f"{settings.shown('artifacts_url')} (its workers find out)")
-    else:
-        yield _folder("artifacts", Path(place.removeprefix("file://")))
+    local = None if "://" in place and not place.startswith("file://") else Path(place.removeprefix("file://"))
+    if local is not None and not local.is_dir():
+        return _folder("artifacts", local)
+    from telecine.wiring import open_artifacts, try_artifacts
+
+    try:
+        took = await try_artifacts(open_artifacts(settings))
+    except TelecineError as error:
+        return Check("artifacts", "wrong", f"{settings.shown('artifacts_url')}: {error}")
+    if local is None:
+        said = f"{settings.shown('artifacts_url')}: a file was stored, read and deleted in {show.span(took)}"
+        return Check("artifacts", "ok", said)
+    return _folder("artifacts", local)
 
 
 def _folder(name: str, path: Path) -> Check:

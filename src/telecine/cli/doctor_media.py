@@ -1,0 +1,165 @@
+"""What the doctor says about media: libraries, the walls around a media child, encoders. Real children, which are gone
+when it has spoken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from telecine.cli.doctor import Check
+from telecine.errors import ChildFailed
+from telecine.flow import CHILD
+from telecine.media.child.canary import Canary
+from telecine.media.families import FAMILIES, trial
+from telecine.media.layers import offered
+from telecine.media.orders import Limits
+from telecine.media.plain import to_plain
+from telecine.worker.mediachild import Ways, media_child
+
+if TYPE_CHECKING:
+    from telecine.world import World
+
+CANARY_MEMORY = 1 << 30
+# What must be refused, by the wall that refuses it, and what a person calls it.
+WALLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("landlock", "other files", ("read", "write", "list")),
+    ("tcp", "TCP", ("tcp",)),
+    ("netns", "UDP", ("udp",)),
+    ("rlimits", "more memory", ("memory",)),
+)
+
+
+async def examine_media(world: World) -> AsyncIterator[Check]:
+    yield _libraries()
+    with TemporaryDirectory(prefix="telecine-doctor-") as folder:
+        for check in await _sandbox(Path(folder), world):
+            yield check
+        yield await _encoders(Path(folder), world)
+
+
+def _libraries() -> Check:
+    try:
+        import av
+    except ImportError as error:
+        return Check("FFmpeg", "wrong", f"PyAV cannot be loaded: {error}")
+    known = ", ".join(f"{name} {'.'.join(map(str, version))}" for name, version in sorted(av.library_versions.items()))
+    return Check("FFmpeg", "ok", f"PyAV {av.__version__}: {known}")
+
+
+# -- the sandbox -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Which walls a child says it stands behind, and what became of what it tried: None is a success."""
+
+    walls: dict[str, Any]
+    tried: dict[str, str | None]
+
+
+async def _sandbox(folder: Path, world: World) -> list[Check]:
+    try:
+        with _outside(folder) as order:
+            found = Found(*await _canary(folder, order, world))
+    except ChildFailed as error:
+        return [Check("sandbox", "wrong", f"no media child can work here: {error}")]
+    return list(_verdicts(found))
+
+
+def _verdicts(found: Found) -> Iterator[Check]:
+    """What is there and bites is fine; what is absent is a warning; a wall that lets something through is a fault."""
+    if found.tried.get("scratch") is not None:
+        yield Check("sandbox", "wrong", f"a media child cannot write its own folder: {found.tried['scratch']}")
+    bites: list[str] = []
+    leaks: list[str] = []
+    for wall, about, tries in WALLS:
+        if not found.walls.get(wall):
+            continue
+        through = [one for one in tries if found.tried.get(one, "") is None]
+        (leaks if through else bites).append(f"{about} ({wall})")
+    if leaks:
+        yield Check("sandbox", "wrong", f"stands and does not bite: {', '.join(leaks)}")
+    if bites:
+        abi = f"Landlock {found.walls['landlock']}; " if found.walls.get("landlock") else ""
+        yield Check("sandbox", "ok", f"{abi}a media child was refused {', '.join(bites)}")
+    for words in _absent(found.walls):
+        yield Check("sandbox", "warning", words)
+
+
+def _absent(walls: dict[str, Any]) -> list[str]:
+    """What the child did not get; the machine may have promised a network namespace that it then refused."""
+    lacking = list(offered().missing)
+    if not walls.get("netns") and not any("network namespace" in words for words in lacking):
+        lacking.append("no network namespace, though the settings of this kernel allow one: a child could send UDP")
+    return lacking
+
+
+@contextmanager
+def _outside(folder: Path) -> Iterator[Canary]:
+    """Things that a child must not reach: a file, a folder, two ports on the loopback."""
+    beyond = folder / "outside"
+    beyond.mkdir()
+    (beyond / "secret").write_text("not for you")
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.bind(("127.0.0.1", 0))
+        yield Canary(
+            read=str(beyond / "secret"),
+            write=str(beyond / "mark"),
+            tcp=tcp.getsockname()[1],
+            udp=udp.getsockname()[1],
+            limits=Limits(memory=CANARY_MEMORY),
+        )
+
+
+async def _canary(folder: Path, order: Canary, world: World) -> tuple[dict[str, Any], dict[str, str | None]]:
+    walls: dict[str, Any] = {}
+    tried: dict[str, str | None] = {}
+    async for message in _said(folder / "canary", order, world):
+        walls = message.get("sandbox") or walls
+        tried = (message.get("done") or {}).get("tried") or tried
+    return walls, tried
+
+
+async def _said(scratch: Path, order: Any, world: World) -> AsyncIterator[dict[str, Any]]:
+    """Everything that a child says to one order."""
+    os.mkdir(scratch)
+    ways = Ways(program=CHILD, folder=scratch, mono=world.mono, say=lambda *line: None)
+    async with media_child(ways, {"op": order.op, **to_plain(order)}, {}, None, set()) as child:
+        async for message in child:
+            yield message
+
+
+# -- encoders ----------------------------------------------------------------------------------------
+
+
+async def _encoders(folder: Path, world: World) -> Check:
+    """Which families really encode here: one frame each, in a child."""
+    import av
+
+    known = [name for name, family in FAMILIES.items() if family.codec in av.codecs_available]
+    tries = await asyncio.gather(*(_encodes(folder / f"trial-{name}", name, world) for name in known))
+    works = {name for name, encodes in zip(known, tries, strict=True) if encodes}
+    labels = {name: f" (label {family.label})" if family.label else "" for name, family in FAMILIES.items()}
+    there = [f"{name}{labels[name]}" for name in FAMILIES if name in works]
+    absent = [name for name in FAMILIES if name not in works]
+    rest = f"; not on this machine: {', '.join(absent)}" if absent else ""
+    if "x264" not in works:
+        return Check("encoders", "wrong", f"x264, which every job can fall back to, does not encode{rest}")
+    return Check("encoders", "ok", f"{', '.join(there)}{rest}")
+
+
+async def _encodes(scratch: Path, name: str, world: World) -> bool:
+    try:
+        async for message in _said(scratch, trial(name), world):
+            if "done" in message:
+                return True
+    except ChildFailed:
+        pass
+    return False
