@@ -135,14 +135,21 @@ def s3_access(settings: Settings) -> S3Access:
     )
 
 
-def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource]) -> Worker:
+async def hardware_labels(parts: Parts) -> tuple[str, ...]:
+    """What this machine's cards can encode, found by trial; nothing is tried where there is no card."""
+    from telecine.worker.trials import labels_of, possible  # noqa: PLC0415 - for workers only
+
+    return await labels_of(possible(), parts.world)
+
+
+def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequence[str] = ()) -> Worker:
     """A worker on this engine; its beats have a connection of their own, which nothing else can keep waiting."""
     settings = parts.settings
     options = working.WorkerOptions(
         name=settings.worker_name,
         scratch=settings.scratch,
         slots=settings.slots,
-        labels=settings.labels,
+        labels=tuple(dict.fromkeys((*settings.labels, *labels))),
         artifacts=settings.artifacts_url,
         s3=s3_access(settings),
         media_nice=settings.media_nice,
@@ -172,7 +179,7 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
         flows = own + [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
             await parts.engine.register(flow)
-        worker = make_worker(parts, [*own, *sources])
+        worker = make_worker(parts, [*own, *sources], await hardware_labels(parts))
         worker.obey_signals()
         served = ", ".join(flow.name for flow in flows)
         place = settings.shown("database_url")

@@ -76,7 +76,7 @@ def transcode(
 
     async def work() -> int:
         from telecine.client import Client
-        from telecine.wiring import built_in_flows, housekeeping, make_worker, open_engine
+        from telecine.wiring import built_in_flows, hardware_labels, housekeeping, make_worker, open_engine
 
         async with open_engine(settings) as parts:
             flows = built_in_flows(settings)
@@ -86,7 +86,8 @@ def transcode(
             begun = [
                 await _begin(parts, spec, folder, again=again) for spec, folder in zip(specs, folders, strict=True)
             ]
-            async with housekeeping(parts), _working(make_worker(parts, flows)) as stopped:
+            worker = make_worker(parts, flows, await hardware_labels(parts))
+            async with housekeeping(parts), _working(worker) as stopped:
                 return await _follow(parts, client, begun, stopped, as_json=as_json)
 
     perform(work(), swift=True)
