@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import LADDER, faults_of, numbers_of
+from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, play, small
 
 Source = Callable[[str], Path]
 PROGRAM = Path(sys.executable).parent / "telecine"
@@ -180,22 +180,20 @@ def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_f
     assert shell.rows("select distinct outcome from attempt order by 1") == [("done",), ("released",)]
 
 
-def test_a_film_that_was_moved_or_is_wished_otherwise_is_another_job(shell: Shell, long_film: Path) -> None:
-    def interrupted(film: Path, *wishes: str) -> None:
-        jobs = len(shell.rows("select id from job"))
-        with shell.started(film, "--preset", "veryslow", *wishes) as process:
-            until(lambda: shell.rows(f"select id from job where id > {jobs} and status = 'processing'"), "it encodes")
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=PATIENCE)
+def test_a_film_that_was_moved_or_is_wished_otherwise_is_another_job(source: Source, tmp_path: Path) -> None:
+    here = Path(shutil.copy(source("mp4-no-audio"), tmp_path / "film.mp4"))
+    (tmp_path / "there").mkdir()
 
-    here = Path(shutil.copy(long_film, shell.folder / "film.mp4"))
-    interrupted(here)
-    (shell.folder / "there").mkdir()
-    there = Path(shutil.move(here, shell.folder / "there/film.mp4"))
-    interrupted(there)
-    interrupted(there, "--ladder", "tiny")
+    async def story(house: Theatre) -> None:
+        first = await house.begun(small(here))
+        assert await house.begun(small(here)) == first
+        there = Path(shutil.move(here, tmp_path / "there/film.mp4"))
+        moved = await house.begun(small(there))
+        other = await house.begun(small(there, preset="fast"))
 
-    jobs = shell.rows("select subject_id, status = 'cancelled' from job order by id")
-    # A worker does whatever there is to do, so the second one may have been finished while the third was under way.
-    assert [cancelled for _, cancelled in jobs] == [True, False, False]
-    assert len({video for video, _ in jobs}) == 1
+        assert len({first, moved, other}) == 3
+        jobs = await house.sql("select subject_id, status from job order by id")
+        assert [job["status"] for job in jobs] == ["cancelled", "pending", "pending"]
+        assert len({job["subject_id"] for job in jobs}) == 1
+
+    play(story, tmp_path, working=False)
