@@ -1,9 +1,10 @@
 """Where tests start media children, without a worker around them."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from telecine.errors import ChildFailed
 from telecine.flow import MediaChild, Reader
 from telecine.worker.child import MediaProcess
 from telecine.worker.mediachild import Ways, media_child
+from tests.fault.double import SLEEPER
 
 DOUBLE = str(Path(__file__).with_name("double.py"))
 TERM = 0.3
@@ -61,6 +63,13 @@ def play(scene: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(scene(), 30))
 
 
-def children() -> list[psutil.Process]:
-    """Of this process."""
-    return psutil.Process().children(recursive=True)
+def children() -> list[str]:
+    """Media children of this process, and theirs; a test run has others, such as a database."""
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            command = " ".join(one.cmdline())
+            unreaped = one.status() == psutil.STATUS_ZOMBIE and one.ppid() == os.getpid()
+            if unreaped or DOUBLE in command or SLEEPER in command:
+                found.append(f"{one.pid} {command}")
+    return found
