@@ -37,6 +37,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("view_task", {"id": ENDED + OPEN, "most": SOME}),
     ("view_serving", {"within": 30_000}),
+    ("stage_times", {"job_id": _JOB, "stage": 0, "flow_id": 1, "recent": SOME, "wanted": SOME}),
     ("view_attempts", {"job_id": _JOB, "stage": -1, "position": -1, "token": -1, "wanted": SOME}),
     ("view_attempts_of_task", {"id": _JOB}),
     ("view_logs", {"job_id": _JOB, "after": 0, "kind": None, "levels": None, "wanted": SOME}),

@@ -1,10 +1,11 @@
 """The command line where nothing runs: submit, list, and why things wait."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli import Shell
+from tests.e2e.cli import PROGRAM, Shell
 
 
 @pytest.fixture
@@ -54,3 +55,42 @@ def test_the_spec_comes_from_a_file_or_from_standard_input(shell: Shell, tmp_pat
 
     specs = [shell.quick("job", str(job), "--json").json["spec"]["from"] for job in (1, 2)]
     assert specs == ["file", "stdin"]
+
+
+def test_whoever_waits_hears_that_nobody_serves_the_job(shell: Shell) -> None:
+    shell.quick("submit", "slow", '{"end": ""}', "--flows", "some_flows")
+    for options in ([], ["--json"]):
+        with subprocess.Popen(
+            [PROGRAM, "watch", "1", *options], cwd=shell.folder, env=shell.environ, stdout=subprocess.PIPE, text=True
+        ) as watch:
+            assert watch.stdout is not None
+            said = watch.stdout.readline() + ("" if options else watch.stdout.readline())
+            watch.kill()
+
+        assert "no live worker serves slow/work@1" in said
+        assert ("start one with `telecine worker`" in said) == (not options)
+
+
+def test_events_of_a_job_that_does_not_exist_are_refused(shell: Shell) -> None:
+    shell.quick("migrate")
+
+    said = shell.quick("events", "--job", "999")
+
+    assert (said.code, said.out, said.err) == (3, "", "telecine: there is no job 999\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["job", "abc"], "'abc' is not a whole number"),
+        (["jobs", "--limit", "x"], "'x' is not a whole number"),
+        (["jobs", "--limit", "0"], "0 is too small; the least is 1"),
+        (["jobs", "--limit", "501"], "501 is too much; the most is 500"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_in_our_words(shell: Shell, arguments: list[str], words: str) -> None:
+    said = shell.quick(*arguments)
+
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert words in said.err
+    assert "Input should" not in said.err

@@ -82,6 +82,26 @@ def run(arguments: Sequence[str]) -> int:
             raise
         context = getattr(error, "ctx", None)
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+        _reword(error)
         if words := " ".join(sentence().split()):  # none when the help was all that was to say
             complain(f"{words}{hint}")
         return BAD_INPUT
+
+
+_WRONG = {
+    "int_parsing": "{given!r} is not a whole number",
+    "int_from_float": "{given!r} is not a whole number",
+    "float_parsing": "{given!r} is not a number",
+    "greater_than_equal": "{given} is too small; the least is {ge}",
+    "less_than_equal": "{given} is too much; the most is {le}",
+}
+
+
+def _reword(error: Exception) -> None:
+    """Typer asks pydantic whether a value fits, and repeats what that says to programmers."""
+    faults = getattr(error.__cause__, "errors", None)
+    if faults is None:
+        return
+    first = faults()[0]
+    words = _WRONG.get(first["type"], "{given!r} does not fit")
+    error.message = words.format(given=first["input"], **first.get("ctx", {}))  # type: ignore[attr-defined]

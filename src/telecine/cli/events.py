@@ -26,6 +26,8 @@ def events(
 
     async def look() -> None:
         async with session(database) as client:
+            if job is not None:
+                await client.job(job)  # says so if there is none: silence would look like a job without events
             await print_events(client, after, job=job, follow=follow, as_json=as_json)
 
     perform(look())

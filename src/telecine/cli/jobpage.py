@@ -9,13 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from telecine.cli import show
-from telecine.facts import Instant, Status
+from telecine.facts import SECOND, Instant, Status
 
 if TYPE_CHECKING:
     from telecine.client import Client
     from telecine.engine.shown import JobView, StageView, Waiting
 
 MOST_FILES = 20
+SOON = 2 * SECOND
 MOST_RESULTS = 10
 MOST_WARNINGS = 5
 
@@ -94,12 +95,19 @@ def _stages(view: JobView, waits: dict[str, Waiting], now: Instant) -> Table:
 def _note(stage: StageView, waiting: Waiting | None, now: Instant) -> str:
     if waiting is not None:
         if waiting.until is None:
-            return waiting.text
+            return waiting.text + start_of(waiting, now)
         why = show.short(waiting.text, 100) if stage.state == "ready" and waiting.text.startswith("attempt") else ""
         return f"due {show.ago(waiting.until, now)}{'; ' if why else ''}{why}"
     if stage.fan_out and not stage.total and stage.state == "new":
         return "not planned yet"
     return ", ".join(f"{n} {state}" for state, n in stage.counts.items() if state in ("error", "cancelled") and n)
+
+
+def start_of(waiting: Waiting, now: Instant) -> str:
+    """The guess of a start, if there is one that says something."""
+    if waiting.starts_at is None or waiting.starts_at - now < SOON:
+        return ""
+    return f"; starts about {show.ago(waiting.starts_at, now)}"
 
 
 def _error(view: JobView) -> list[RenderableType]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from telecine.client import Client
     from telecine.engine.fleet import Stats
-    from telecine.engine.shown import JobLine, JobView
+    from telecine.engine.shown import JobLine, JobView, Waiting
     from telecine.facts import Instant
 
 MOST_JOBS = 30
@@ -56,10 +58,33 @@ async def follow(client: Client, job_id: int, *, as_json: bool) -> int:
     return OK if view.status == Status.COMPLETED else JOB_FAILED
 
 
+async def held_up(client: Client, view: JobView) -> dict[str, Waiting]:
+    """By stage, why nothing of an open job runs; empty while something does."""
+    from telecine.cli.jobpage import reasons_of
+
+    if Status(view.status).is_final or any(stage.state == "running" for stage in view.stages):
+        return {}
+    return {
+        name: one for name, one in (await reasons_of(client, view)).items() if one.reason not in ("needs", "stopping")
+    }
+
+
+def _held_words(held: dict[str, Waiting], now: Instant) -> list[str]:
+    from telecine.cli.jobpage import start_of
+
+    return [
+        f"{stage} waits: {one.text}{start_of(one, now)}"
+        + ("; start one with `telecine worker`" if one.reason == "no_worker" else "")
+        for stage, one in held.items()
+    ]
+
+
 async def _print_changes(client: Client, job_id: int) -> JobView:
     last: dict[str, Any] = {}
     async for view in client.watch(job_id):
-        change = _brief(view)
+        held = await held_up(client, view)
+        waiting = [{"stage": stage, **asdict(one)} for stage, one in held.items()]
+        change = {**_brief(view), "waiting": waiting}
         if change != last:
             show.print_line(change)
         last = change
@@ -87,6 +112,8 @@ async def _print_lines(client: Client, job_id: int) -> JobView:
             print(
                 f"{show.utc(await client.now())}  job {view.id}  {view.status}  {view.progress:.0%}{rest}", flush=True
             )
+            for words in _held_words(await held_up(client, view), await client.now()):
+                print(f"  {words}", flush=True)
         last = shape
     print(_ending(view))
     return view
@@ -107,12 +134,13 @@ async def _draw(client: Client, job_id: int) -> JobView:
 
     with Live(console=show.console(), refresh_per_second=FRAMES) as live:
         async for view in client.watch(job_id):
-            live.update(_picture(view))
+            held = _held_words(await held_up(client, view), await client.now())
+            live.update(_picture(view, held))
     show.console().print(_ending(view), style=show.TONES.get(view.status, ""))
     return view
 
 
-def _picture(view: JobView) -> RenderableType:
+def _picture(view: JobView, held: Sequence[str] = ()) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -130,7 +158,7 @@ def _picture(view: JobView) -> RenderableType:
             show.dim(count),
         )
     bars.add_row(Text("all", style="bold"), show.bar(view.progress, style=show.TONES[view.status]), "", "")
-    return Group(head, bars)
+    return Group(head, bars, *(Text(words, style="yellow") for words in held))
 
 
 async def _follow_all(client: Client) -> None:

@@ -146,7 +146,8 @@ class Waiting:
 
     `stopping` its job winds down · `after` its job comes after others · `needs` stages that have not ended ·
     `paused` its flow is paused · `parked` until a time · `no_worker` none that is alive serves its lane ·
-    `queue` others are ahead (`ahead`, counted up to 10,000).
+    `queue` others are ahead (`ahead`, counted up to 10,000). `starts_at` is then a guess: by the slots of the workers
+    that serve it and by how long such tasks took lately; None where nobody can tell.
     """
 
     reason: str
@@ -156,6 +157,7 @@ class Waiting:
     until: Instant | None = None
     ahead: int | None = None
     capped: bool = False
+    starts_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

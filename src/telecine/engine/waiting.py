@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import median
 
 from telecine.engine.jobview import live_job, loads
 from telecine.engine.recovery import OFFLINE
@@ -12,11 +13,14 @@ from telecine.engine.shelf import Shelf
 from telecine.engine.shown import StageView, SubjectStatus, TaskView, Waiting
 from telecine.engine.timeline import attempts_of_task, task_view
 from telecine.errors import NotFound
-from telecine.facts import Json, State
+from telecine.facts import Instant, Json, Millis, State
 from telecine.graph import Graph, lane_labels, satisfies
 from telecine.store import Ask, Row, Rows, Steps
 
 MOST_AHEAD = 10_000
+# What the guess of a start is made from: the last tasks of the stage, among so many jobs that completed last.
+RECENT_TASKS = 50
+RECENT_JOBS = 100
 MOST_JOBS = 20
 
 
@@ -30,7 +34,10 @@ def task(task_id: int, shelf: Shelf, *, history: bool = True) -> Steps[TaskView]
     view = task_view(row, graph)
     if row["state"] in (State.NEW, State.READY):
         serving = yield Ask("view_serving", {"within": OFFLINE})
-        view = replace(view, waiting=why(row, graph, serving))
+        waiting = why(row, graph, serving)
+        if waiting.reason == "queue" and not waiting.capped:
+            waiting = replace(waiting, starts_at=(yield from _start(row, serving)))
+        view = replace(view, waiting=waiting)
     if history:
         view = replace(view, attempts=(yield from attempts_of_task(task_id, graph)))
     return view
@@ -62,6 +69,38 @@ def why(row: Row, graph: Graph, serving: Rows) -> Waiting:
         count = "1 task" if ahead == 1 else f"{'at least ' if capped else ''}{ahead:,} tasks"
         text = f"ahead in its lane: {count}"
     return Waiting(reason="queue", text=text, ahead=ahead, capped=capped)
+
+
+def _start(row: Row, serving: Rows) -> Steps[Instant | None]:
+    """When a task will begin, if such tasks go on taking as long as lately."""
+    rows = yield Ask(
+        "stage_times",
+        {
+            "job_id": row["job_id"],
+            "stage": row["stage"],
+            "flow_id": row["flow_id"],
+            "recent": RECENT_JOBS,
+            "wanted": RECENT_TASKS,
+        },
+    )
+    slots = free = 0
+    for worker in serving:
+        if _serves(worker, row["lane"]):
+            slots += worker["slots"]
+            free += max(0, worker["slots"] - worker["load"])
+    return starts_at(row["now"], row["ahead"], (slots, free), [found["took"] for found in rows])
+
+
+def starts_at(now: Instant, ahead: int, slots: tuple[int, int], times: Sequence[Millis]) -> Instant | None:
+    """At once while a slot is free; else when all that are ahead have had their turn. `slots`: all, and free ones."""
+    every, free = slots
+    if not every:
+        return None
+    if ahead < free:
+        return now
+    if not times:
+        return None
+    return now + round(median(times) * (ahead + 1 - free) / every)
 
 
 def _unmet(row: Row, graph: Graph) -> tuple[str, ...]:

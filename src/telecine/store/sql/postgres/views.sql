@@ -12,7 +12,7 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
     -- By task, since attempts have no index by job.
     (select json_agg(a)::text from (
         select t.stage, a.worker, w.name, min(a.started_at) as started_at,
-            count(*) filter (where a.outcome not in ('done', 'released', 'cancelled')) as bad
+            count(*) filter (where a.outcome not in ('done', 'released', 'cancelled', 'lost')) as bad
         from task t join attempt a on a.task_id = t.id left join worker w on w.id = a.worker
         where t.job_id = j.id group by t.stage, a.worker, w.name) a) as attempts,
     (select json_agg(r)::text from (
@@ -60,8 +60,25 @@ where t.id = :id
 
 -- name: view_serving
 -- What the workers that could claim something now say that they serve.
-select lanes::text as lanes, labels::text as labels from worker
+select lanes::text as lanes, labels::text as labels, slots, load from worker
 where gone_at is null and mode = 'active' and revoked_at is null and beat_at > {now} - :within::bigint
+
+-- name: stage_times
+-- How long tasks of a stage took: of the same job, and of those jobs of the same graph that completed last.
+select a.ended_at - a.started_at as took from (
+    select * from (
+        select id, token, ended_at from task where job_id = :job_id and stage = :stage and state = 'done'
+        order by position desc limit :wanted
+    ) here
+    union all
+    select * from (
+        select t.id, t.token, t.ended_at from (
+            select id, flow_id from job where outcome = 'completed' order by ended_at desc, id desc limit :recent
+        ) j join task t on t.job_id = j.id and t.stage = :stage and t.state = 'done'
+        where j.flow_id = :flow_id and j.id <> :job_id limit :wanted
+    ) elsewhere
+) t join attempt a on a.task_id = t.id and a.token = t.token
+where a.outcome = 'done' and a.started_at is not null order by t.ended_at desc limit :wanted
 
 -- name: view_attempts
 select a.task_id, t.stage, t.position, a.token, a.generation, a.try, a.worker, w.name as worker_name, a.outcome, a.state,
