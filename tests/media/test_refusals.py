@@ -101,7 +101,7 @@ def check_sentence(said: Said) -> None:
     assert "\n" not in message
     assert "Traceback" not in message
     assert "telecine" not in message
-    assert said.error["code"] != "child_error", "that is a fault of ours"
+    assert said.error["code"] != "child_error", f"a fault of ours: {message}\n{said.stderr[-1500:]}"
 
 
 def video_orders(film: drive.Looked, folder: Path) -> list[EncodeVideo]:

@@ -117,7 +117,7 @@ def _put(packets: Iterable[Packet[Any]], out: Any, broken: list[av.error.FFmpegE
     for packet in packets:
         try:
             out.mux(packet)
-        except av.error.InvalidDataError as error:
+        except (av.error.InvalidDataError, av.error.PatchWelcomeError) as error:
             broken.append(error)
 
 
