@@ -23,8 +23,8 @@ from tests.media.shoot import Film, Shot, shoot
 from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, small, until
 
 PROGRAM = Path(sys.executable).parent / "telecine"
-FRAMES = 300
-SEGMENTS = 13  # of 24 frames
+FRAMES = 372
+SEGMENTS = 16  # of 24 frames, the last of 12
 SLOTS = 2
 # Each twice: a task may fail three times before it is given up, and whoever kills its child makes it fail.
 WHOM = ("worker", "child", "both") * 2
@@ -75,7 +75,7 @@ class Killer:
     async def kill_at_random(self, job_id: int, whom: str) -> None:
         """Wait for a random moment of the encoding, then kill."""
         worker = self.worker if self.worker is not None and self.worker.poll() is None else self.start()
-        await self._encodes(job_id, worker, len(self.recorded) + self.dice.randint(0, 3))
+        await self._encodes(job_id, worker, len(self.recorded) + self.dice.randint(0, 2))
         await asyncio.sleep(self.dice.random() * 0.3)
         children = media_children(worker.pid)
         self.recorded |= {place: str(one.kept.key) for place, one in (await self.house.pieces(job_id)).items()}

