@@ -100,7 +100,18 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
             # A child none of whose rungs is left has nothing more to do: what became of each was said before.
             if set(recording.failed) != {one.rung.name for one in wanted}:
                 raise
+    if wrong := _damage(recording.result):
+        if not mend:
+            return Failed(f"{wrong}; repair it, or allow it with `damaged = warn`", code="damaged", permanent=True)
+        bench.log(wrong, level="warning")
     return _judge(bench, plan, recording)
+
+
+def _damage(result: Json) -> str | None:
+    """What the decoder could not make whole of the frames that are shown: only decoding finds it."""
+    found = result or {}
+    bad = (found.get("corrupt") or 0) + (found.get("mended") or 0)
+    return f"the source is damaged: {bad} of its pictures cannot be decoded rightly" if bad else None
 
 
 def _judge(bench: Bench, plan: Plan, recording: Recording) -> Outcome:
