@@ -165,8 +165,9 @@ class Engine:
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:
             await self.wind_down(job_id)
-        if not rows:
+        if not rows or (len(rows) < wanted and rows[0]["due"]):
             self.bell.ring(await self.store.run(claiming.unpark))
+        if not rows:
             # What fell due just now can be granted. So is, to a repeat, what the first was granted while it waited.
             rows = [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
         graphs = await self.store.read(lambda: claiming.graphs_for(rows, self.shelf)) if rows else {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from telecine.facts import HOUR, Instant, Json, Millis, Piece, State
 from telecine.graph import Graph
-from telecine.store import Reserve, Row, Steps, Write
+from telecine.store import Row, Steps, Write
 from telecine.store.text import dumps
 
 
@@ -107,8 +107,7 @@ def open_stages(opening: Opening) -> Steps[None]:
 def add_tasks(opening: Opening) -> Steps[None]:
     tasks = [task for some in opening.added.values() for task in some]
     if tasks:
-        ids = yield Reserve("task", len(tasks))
-        yield Write("task_add", {"tasks": [{"id": id_, **task} for id_, task in zip(ids, tasks, strict=True)]})
+        yield Write("task_add", {"tasks": tasks})
 
 
 def pieces_of(items: Iterable[Json]) -> list[Piece]:

@@ -65,7 +65,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """Fresh ids of a table (`job`, `task`); a reserved id that is not used leaves a gap, no more."""
+    """Fresh ids of jobs (tasks get theirs as they are written); an id that is not used leaves a gap, no more."""
 
     table: str
     count: int

@@ -53,9 +53,9 @@ class Postgres:
         self._readers = Connections(url, max(1, size // 2))
         self._dice = dice
         self._statements = load("postgres")
-        self._ids: dict[str, list[int]] = {"job": [], "task": []}
-        self._ahead = {"job": 1, "task": 1}
-        self._fetched = {"job": 0.0, "task": 0.0}
+        self._ids: dict[str, list[int]] = {"job": []}
+        self._ahead = {"job": 1}
+        self._fetched = {"job": 0.0}
 
     async def run(self, make: Callable[[], Steps[T]]) -> T:
         for turn in range(TURNS):

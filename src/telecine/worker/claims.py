@@ -41,7 +41,7 @@ class Claims:
             if wanted == 0:
                 self.freed.clear()
                 await self.freed.wait()
-            elif not await self._claim_some(wanted, held, start):
+            elif await self._claim_some(wanted, held, start) < wanted:
                 await self._wait_for_work(held, outbox)
         await asyncio.Event().wait()
 

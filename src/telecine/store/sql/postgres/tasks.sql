@@ -6,7 +6,10 @@
 -- once more, it finds the leases.
 -- `held` returns the newest version of each job (a locking read does), so a cancel that commits while
 -- this statement waits is seen. Sets are handed on as arrays: joins between them would be planned as nested loops.
-with me as materialized (
+-- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
+with due as materialized (
+    select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as yes
+), me as materialized (
     select request from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null
     for no key update
 ), again as materialized (
@@ -46,14 +49,17 @@ with me as materialized (
     select {now}, 'task.started', job_id, id, stage, token, :worker from granted
 )
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, g.losses, g.releases, g.rank, false as halted
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, g.losses, g.releases, g.rank, false as halted,
+    (select yes from due) as due
 from granted g join job j on j.id = g.job_id
 union all
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, false
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, false,
+    (select yes from due)
 from again join task t on t.id = again.id join job j on j.id = t.job_id
 union all
-select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true
+select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
+    (select yes from due)
 from picked p where p.job_id = any (array(select id from held where halted))
 order by rank, id
 
@@ -199,13 +205,13 @@ where t.job_id = o.job_id and t.stage = o.number and t.state = 'new'
 -- name: task_add
 insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
     patience_ms, ended_at, input)
-select x.id, x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
+select nextval('task_id'), x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
     x.stall_ms, x.limit_ms, x.patience_ms, x.ended_at, x.input::jsonb
-from unnest(:tasks_id::bigint[], :tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
+from unnest(:tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
     :tasks_lane::word[], :tasks_state::word[], :tasks_parked::boolean[], :tasks_optional::boolean[],
     :tasks_ready_at::bigint[], :tasks_rank::bigint[], :tasks_max_attempts::integer[], :tasks_stall_ms::bigint[],
     :tasks_limit_ms::bigint[], :tasks_patience_ms::bigint[], :tasks_ended_at::bigint[], :tasks_input::text[])
-    as x (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
+    as x (job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
         patience_ms, ended_at, input)
 
 -- name: untaken

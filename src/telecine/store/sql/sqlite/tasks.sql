@@ -30,7 +30,8 @@ update job set status = phase, started_at = coalesce(started_at, {now})
 where status = 'pending'
   and id in (select job_id from task where worker = :worker and state = 'running' and request = :request);
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, 0 as halted
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, 0 as halted,
+    exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as due
 from task t join job j on j.id = t.job_id
 where t.worker = :worker and t.state = 'running' and t.request = :request
 order by t.rank, t.id
@@ -123,9 +124,9 @@ update task set state = :state, ready_at = :ready_at, parked = :parked, ended_at
 where job_id = :job_id and stage = :number and state = 'new'
 
 -- name: task_add_tasks
-insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
+insert into task (job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
     patience_ms, input, ended_at)
-values (:id, :job_id, :stage, :position, :lane, :state, :parked, :optional, :ready_at, :rank, :max_attempts, :stall_ms,
+values (:job_id, :stage, :position, :lane, :state, :parked, :optional, :ready_at, :rank, :max_attempts, :stall_ms,
     :limit_ms, :patience_ms, :input, :ended_at)
 
 -- name: untaken
