@@ -101,6 +101,37 @@ async def test_a_lost_attempt_is_no_failed_one(bed: Bed) -> None:
     assert (await bed.views.job(job)).retries == 1
 
 
+async def test_only_the_time_in_which_somebody_worked_counts_and_side_by_side_counts_once(bed: Bed) -> None:
+    await bed.enact(a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True)))
+    job = await bed.submit()
+    await bed.done(await bed.take(), plan={"cut": [1, 2]})
+    bed.pass_time(MINUTE)  # nobody is there
+    first, second = await bed.claim(2)
+    bed.pass_time(4 * SECOND)
+    await bed.done(first)
+    bed.pass_time(3 * SECOND)
+    await bed.done(second)
+
+    assert await bed.views.worked(job) == 7 * SECOND
+
+
+async def test_a_lost_attempt_ended_when_its_worker_was_last_heard_of_not_when_somebody_came_by(bed: Bed) -> None:
+    await bed.enact(FILM)
+    job = await bed.submit()
+    lease = await bed.take()
+    running = []
+    for _ in range(2):
+        bed.pass_time(5 * SECOND)
+        await bed.beaten(lease)
+        running.append(await bed.views.worked(job))
+    bed.pass_time(60 * MINUTE)
+    await bed.engine.sweep()  # after such a silence it grants a fresh lease first
+    await bed.lose(lease)
+
+    assert running == [5 * SECOND, 10 * SECOND]
+    assert await bed.views.worked(job) == 10 * SECOND
+
+
 @pytest.mark.parametrize(
     ("ahead", "slots", "times", "start"),
     [

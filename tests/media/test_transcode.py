@@ -55,7 +55,7 @@ async def shown(house: Theatre, wishes: dict[str, Any], name: str = "out") -> Sh
     return Shown(
         job=job,
         folder=await house.exported(job.id, name),
-        progress=await progress_of(house.views, job.id, await house.client.now()),
+        progress=await progress_of(house.views, job.id),
         video=await video_of(house.parts.engine, job.subject[1]),
         attempts=await house.attempts(job.id),
     )

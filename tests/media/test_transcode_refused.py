@@ -107,7 +107,7 @@ def test_what_is_left_of_a_damaged_film_comes_out_with_a_warning_if_it_may(sourc
     async def story(house: Theatre) -> None:
         job = await house.completed(small(source("mkv-damaged-tail"), damaged="warn"))
 
-        now = await progress_of(house.views, job.id, await house.client.now())
+        now = await progress_of(house.views, job.id)
         [warning] = now.warnings
         assert "of its packets cannot be read; what could be read was used" in warning
         assert (await video_of(house.parts.engine, job.subject[1])).facts["warnings"] == [warning]  # type: ignore[index]
@@ -215,7 +215,7 @@ def test_an_optional_rung_that_fails_again_and_again_is_left_out(source: Source,
         job = await hurried(house, await house.begun(wishes))
 
         assert job.status == "completed", job.error
-        now = await progress_of(house.views, job.id, await house.client.now())
+        now = await progress_of(house.views, job.id)
         states = {one.quality: one.status for one in now.qualities}
         assert states == {"90p": "completed", "180p": "failed", "audio-1": "completed"}
         [gone] = [one for one in now.qualities if one.quality == "180p"]
@@ -239,7 +239,7 @@ def test_a_required_rung_that_fails_again_and_again_fails_the_job(source: Source
         assert job.error is not None
         assert job.error["code"] == "init_mismatch"
         assert job.error["message"].startswith("180p: ")
-        now = await progress_of(house.views, job.id, await house.client.now())
+        now = await progress_of(house.views, job.id)
         assert {one.quality: one.status for one in now.qualities} == {"90p": "completed", "180p": "failed"}
         assert (await video_of(house.parts.engine, job.subject[1])).status == "failed"  # type: ignore[index]
 

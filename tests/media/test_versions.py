@@ -78,7 +78,7 @@ def test_chosen_qualities_are_made_anew_and_the_others_carried_over(film: Path, 
         changed = {name.partition("/")[0] for name in after if after[name] != before[name]}
         assert changed == {"180p"}
         assert {stage for stage, _ in await house.attempts(second.id)}.isdisjoint({"audio"})
-        now = await progress_of(house.views, second.id, await house.client.now())
+        now = await progress_of(house.views, second.id)
         assert {one.quality: (one.status, one.segments_completed) for one in now.qualities} == {
             "90p": ("completed", 4), "180p": ("completed", 4), "audio-1": ("completed", 4)
         }  # fmt: skip

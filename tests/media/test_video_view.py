@@ -27,7 +27,7 @@ class Gates:
 
 
 async def progress(house: Theatre, job_id: int) -> Progress:
-    return await progress_of(house.views, job_id, await house.client.now())
+    return await progress_of(house.views, job_id)
 
 
 async def status(house: Theatre, job_id: int) -> str:

@@ -153,8 +153,7 @@ async def _follow(parts: Parts, client: Client, begun: list[File], stopped: asyn
     with Screen(begun, as_json=as_json) as screen:
         shown = dict.fromkeys((one.job_id for one in begun if one.folder), 0.0)
         while True:
-            now = await client.now()
-            states = {one.job_id: await _state(client, one.job_id, now) for one in begun}
+            states = {one.job_id: await _state(client, one.job_id) for one in begun}
             screen.draw(states)
             for one in begun:
                 await _grow(parts, client, one, shown)
@@ -167,10 +166,10 @@ async def _follow(parts: Parts, client: Client, begun: list[File], stopped: asyn
     return await _sum_up(parts, client, begun, states, as_json=as_json)
 
 
-async def _state(client: Client, job_id: int, now: int) -> Any:
+async def _state(client: Client, job_id: int) -> Any:
     from telecine.videos.view import progress_of
 
-    return await progress_of(client.views, job_id, now)
+    return await progress_of(client.views, job_id)
 
 
 async def _pause(stopped: asyncio.Event) -> None:

@@ -119,8 +119,7 @@ def _size(one: Quality) -> str:
 
 async def summary_of(client: Client, file: File, state: Progress, master: str | None) -> dict[str, Any]:
     """What came of it, in figures."""
-    job = await client.job(file.job_id)
-    wall = (job.ended_at or 0) - (job.started_at or 0)
+    wall = state.worked
     length = state.length or Fraction(0)
     return {
         "file": file.name,

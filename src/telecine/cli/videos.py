@@ -116,7 +116,7 @@ def video(
         async with open_engine(settings, create=False) as parts:
             said = await _decide(parts, video_id, (rollback, to), (keep, let_go))
             now = await now_of(parts)
-            page = await page_of(parts.engine, video_id, now)
+            page = await page_of(parts.engine, video_id)
         if as_json:
             show.print_json(plain(page, settings))
             return

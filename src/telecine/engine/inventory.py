@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from telecine.engine.provisions import published, shelved
 from telecine.errors import NotFound
-from telecine.facts import Instant, Shelved
+from telecine.facts import Instant, Millis, Shelved
 from telecine.store import Ask, Steps
 
 __all__ = ["Count", "carried", "of_job", "of_version", "published", "tally"]
@@ -47,6 +47,12 @@ def tally(job_id: int) -> Steps[tuple[Count, ...]]:
     """Counts instead of rows: a film of two hours has thousands of artifacts, and is looked at every second."""
     rows = yield Ask("tally", {"job_id": job_id})
     return tuple(Count(**{name: row[name] for name in Count.__slots__}) for row in rows)
+
+
+def worked(job_id: int) -> Steps[Millis]:
+    """For how long anybody has worked on a job: the time in which nobody did is left out."""
+    [row] = yield Ask("worked", {"job_id": job_id})
+    return int(row["ms"])
 
 
 def result_of(job_id: int, stage: str) -> Steps[str]:

@@ -19,7 +19,7 @@ from telecine.engine.shown import (
     TaskView,
 )
 from telecine.errors import NotFound
-from telecine.facts import Json, Shelved
+from telecine.facts import Json, Millis, Shelved
 from telecine.store import Store
 
 EVERYTHING = JobFilter()
@@ -96,6 +96,10 @@ class Views:
     async def tally(self, job_id: int) -> tuple[inventory.Count, ...]:
         """How many artifacts each stage of a job has kept, by folder."""
         return await self._store.read(lambda: inventory.tally(job_id))
+
+    async def worked(self, job_id: int) -> Millis:
+        """For how long anybody has worked on a job: the time in which nobody did is left out."""
+        return await self._store.read(lambda: inventory.worked(job_id))
 
     async def result(self, job_id: int, stage: str) -> Json:
         """What the one task of a stage returned; `NotFound` while it has not."""

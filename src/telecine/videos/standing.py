@@ -69,7 +69,7 @@ def _plain(line: SubjectLine) -> dict[str, Any]:
     return {**{name: getattr(line, name) for name in same}, "status": status_of(*about), "beside": beside(*about)}
 
 
-async def page_of(engine: Engine, video_id: str, now: Instant) -> VideoPage:
+async def page_of(engine: Engine, video_id: str) -> VideoPage:
     """All that there is to say about a video."""
     found = await engine.subject(KIND, video_id)
     current = next((one for one in found.versions if one.current), None)
@@ -79,7 +79,7 @@ async def page_of(engine: Engine, video_id: str, now: Instant) -> VideoPage:
     return VideoPage(
         **_plain(found),
         versions=found.versions,
-        **({} if job_id is None else await _job(engine.views, job_id, now)),
+        **({} if job_id is None else await _job(engine.views, job_id)),
         master=_key(files, "package", MASTER),
         poster=_key(files, "poster", POSTER),
     )
@@ -89,13 +89,13 @@ def _key(files: list[Shelved], stage: str, name: str) -> str | None:
     return next((one.kept.key for one in files if one.stage == stage and one.kept.name == name), None)
 
 
-async def _job(views: Views, job_id: int, now: Instant) -> dict[str, Any]:
+async def _job(views: Views, job_id: int) -> dict[str, Any]:
     try:
         job = await views.job(job_id)
     except NotFound:  # put away and pruned since the subject was read
         return {}
     return {
-        "progress": await progress_of(views, job_id, now),
+        "progress": await progress_of(views, job_id),
         "steps": steps_of(job.stages),
         "claim": await claim_of(views, job_id, job.status),
         "workers": tuple(worker.name or str(worker.id) for worker in job.workers),

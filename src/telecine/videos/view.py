@@ -40,7 +40,10 @@ class Quality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A job as its owner follows it. `speed` is seconds of film per second; both are None while nobody can tell."""
+    """A job as its owner follows it. `worked` is the time in which somebody worked on it: what was carried on after a
+    crash did not take the night in between. `speed` is seconds of film per second of it; it and `eta` are None while
+    nobody can tell.
+    """
 
     job_id: int
     status: str
@@ -48,13 +51,14 @@ class Progress:
     percent: float
     qualities: tuple[Quality, ...]
     length: Fraction | None = None
+    worked: Millis = 0
     eta: Millis | None = None
     speed: float | None = None
     error: dict[str, Json] | None = None
     warnings: tuple[str, ...] = ()
 
 
-async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
+async def progress_of(views: Views, job_id: int) -> Progress:
     """The job as it stands; everything in it was recorded by somebody."""
     job = await views.job(job_id)
     plan = await plan_of(views, job_id)
@@ -64,7 +68,8 @@ async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
     dropped = await dropped_of(views, job)
     found = tuple(qualities(plan, counts, dropped, job))
     share = _share(job, plan, found)
-    eta, speed = _pace(job, plan, share, now)
+    worked = await views.worked(job_id)
+    eta, speed = _pace(job, plan, share, worked)
     return Progress(
         job_id=job.id,
         status=job.status,
@@ -72,6 +77,7 @@ async def progress_of(views: Views, job_id: int, now: Instant) -> Progress:
         percent=round(100 * share, 1),
         qualities=found,
         length=plan.length,
+        worked=worked,
         eta=eta,
         speed=speed,
         error=job.error,
@@ -158,12 +164,9 @@ def _share(job: JobView, plan: Plan, found: Iterable[Quality]) -> float:
     return running + (1 - EARLY - ENCODING) * (of.get("verify", 0.0) + of.get("publish", 0.0)) / 2
 
 
-def _pace(job: JobView, plan: Plan, share: float, now: Instant) -> tuple[Millis | None, float | None]:
-    """How long still, and how fast, from what the job has taken since it began."""
-    if job.started_at is None:
-        return None, None
-    passed = (job.ended_at or now) - job.started_at
-    speed = float(plan.length * SECOND / passed) * share if passed > 0 else None
-    if Status(job.status).is_final or share <= EARLY:
+def _pace(job: JobView, plan: Plan, share: float, worked: Millis) -> tuple[Millis | None, float | None]:
+    """How long still, and how fast, from the time that was worked."""
+    speed = float(plan.length * SECOND / worked) * share if worked > 0 else None
+    if not worked or Status(job.status).is_final or share <= EARLY:
         return None, speed
-    return round(passed * (1 - share) / share), speed
+    return round(worked * (1 - share) / share), speed

@@ -7,6 +7,24 @@ join stage s on s.job_id = t.job_id and s.number = t.stage
 where a.job_id = :job_id and a.key is not null and instr(a.name, '/') > 0
 group by 1, 2 order by 1, 2
 
+-- name: worked
+-- For how long anybody worked on a job. What ran side by side counts once; a lost attempt ended when its worker was
+-- last heard of, not when somebody came by.
+select coalesce(sum(case when x.before is null or x.began > x.before then x.ended - x.began
+    when x.ended > x.before then x.ended - x.before else 0 end), 0) as ms
+from (
+    select y.began, y.ended,
+        max(y.ended) over (order by y.began, y.ended rows between unbounded preceding and 1 preceding) as before
+    from (
+        select a.started_at as began, case when a.outcome <> 'lost' then a.ended_at
+            else min(a.ended_at - coalesce(a.silent_ms, 0), max(a.started_at, coalesce(w.beat_at, a.ended_at))) end as ended
+        from task t join attempt a on a.task_id = t.id left join worker w on w.id = a.worker
+        where t.job_id = :job_id and a.started_at is not null
+        union all
+        select claimed_at, min({now}, lease_until) from task where job_id = :job_id and state = 'running'
+    ) y where y.ended > y.began
+) x
+
 -- name: result_of
 select t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
 where s.job_id = :job_id and s.name = :stage and t.position = 0 and t.state = 'done'
