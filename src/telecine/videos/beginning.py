@@ -20,6 +20,8 @@ from telecine.media.inputs import hash_file, is_remote
 
 KIND = "video"
 LOOK_BACK = 20
+# To open such a job again would lead to the same end: what it has recorded is the fault. It is made anew.
+BEYOND_REPAIR = ("bad_segment", "bad_playlist", "incomplete", "artifact_missing", "version_changed", "source_changed")
 Told = Callable[[float, float], None]
 How = Literal["submitted", "continued", "opened again", "made before"]
 
@@ -57,6 +59,8 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
         if digest(asked) != digest(spec) or (asked.sha256 or asked.source) != (spec.sha256 or spec.source):
             continue
         if job.status == Status.COMPLETED and not await _is_there(engine, job):
+            continue
+        if job.status == Status.FAILED and (job.error or {}).get("code") in BEYOND_REPAIR:
             continue
         if job.status != Status.COMPLETED and asked.source != spec.source:
             if not Status(job.status).is_final:

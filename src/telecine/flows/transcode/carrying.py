@@ -51,8 +51,10 @@ def _with_carried(plan: Plan, before: Plan, wanted: set[str], current: list[Shel
     there = {one.kept.name.partition("/")[0] for one in current if one.kept.name.endswith(".m4s")}
     old = tuple(rung for rung in before.rungs if rung.name in there and rung.name not in wanted)
     new = tuple(rung for rung in plan.rungs if rung.name in wanted)
-    tracks = {one.track for one in before.sounds if one.track.name in there}
-    carried = {rung.name for rung in old} | {one.track.name for one in plan.sounds if one.track in tracks}
+    # The same name may stand for another stream now: a track is taken over only if it is made of the same one.
+    tracks = {(one.track, one.sound.stream, one.start) for one in before.sounds if one.track.name in there}
+    same = {one.track.name for one in plan.sounds if (one.track, one.sound.stream, one.start) in tracks}
+    carried = {rung.name for rung in old} | same
     rungs = sorted((*old, *new), key=lambda rung: (rung.width * rung.height, rung.maxrate))
     ids = tuple(
         one.id

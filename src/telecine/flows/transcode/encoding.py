@@ -12,8 +12,7 @@ from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.origin import opened
 from telecine.flows.transcode.plan import Plan, Sounding, piece_name
 from telecine.flows.transcode.reading import index_of, plan_of
-from telecine.flows.transcode.spec import parse
-from telecine.flows.transcode.talking import plain_order
+from telecine.flows.transcode.talking import made_file, plain_order
 from telecine.flows.transcode.tasks import family_of
 from telecine.media.grid import Chunk
 from telecine.media.orders import EncodeAudio, Segment
@@ -50,7 +49,7 @@ class Recording:
                     self.result = result
 
     async def _keep(self, segment: Segment) -> None:
-        path = self._bench.scratch / segment.path
+        path = made_file(self._bench, segment.path)
         kept = await self._bench.keep(piece_name(segment.rung, segment.number), path, **facts_of(segment))
         if kept.sha256 != segment.sha256:
             raise ChildFailed(f"{segment.path} was changed between the child and its record", code="bytes_changed")
@@ -88,8 +87,7 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
         return Done(result={"made": 0})
     limits = options.limits(plan.picture)
     index = await index_of(bench)
-    mend = (parse(bench.spec).damaged or options.damaged) == "warn"
-    order = video_order(index, plan.timing, plan.picture, wanted, format=plan.format, limits=limits, mend=mend)
+    order = video_order(index, plan.timing, plan.picture, wanted, format=plan.format, limits=limits, mend=plan.mend)
     order = replace(order, size=plan.origin.size)
     frames = chunk.frames_of(plan.timing)
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
@@ -101,7 +99,7 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
             if set(recording.failed) != {one.rung.name for one in wanted}:
                 raise
     if wrong := _damage(recording.result):
-        if not mend:
+        if not plan.mend:
             return Failed(f"{wrong}; repair it, or allow it with `damaged = warn`", code="damaged", permanent=True)
         bench.log(wrong, level="warning")
     return _judge(bench, plan, recording)

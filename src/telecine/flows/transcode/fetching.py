@@ -7,6 +7,7 @@ cannot be sought ──▶ artifact `remuxed` ───┘
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,19 +23,21 @@ from telecine.flows.transcode.plan import Origin, Plan, SkippedRung, Sounding
 from telecine.flows.transcode.reading import INDEX
 from telecine.flows.transcode.source import find_origin, probe
 from telecine.flows.transcode.spec import TranscodeSpec, exact, parse
-from telecine.flows.transcode.talking import answer
+from telecine.flows.transcode.talking import answer, made_file
 from telecine.flows.transcode.tasks import family_for, first_tasks, in_family, with_inits
 from telecine.media.grid import Film, film_of, film_of_sound, timing_for, timing_of
 from telecine.media.index import Index, build_index
 from telecine.media.ladder import Climb, Ladder, climb
 from telecine.media.ladder_spec import read_ladder
 from telecine.media.limits import check_index
-from telecine.media.orders import Remux, Scan, Track
+from telecine.media.orders import Remux, Scan, Timing, Track
 from telecine.media.plain import from_plain, to_plain
-from telecine.media.source import Packets, Samples, Source
+from telecine.media.source import Packets, Samples, Sound, Source
 
 REMUXED = "remuxed.mkv"
 MILLISECONDS = Fraction(1000)
+# Coders round a track up to their frames: so much more sound than pictures is no reason to show the last one longer.
+SLACK = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, 
     )
     async with opened(bench, origin) as reading:
         told = await answer(bench, order, reading, of=origin.size)
-    found = json.loads((bench.scratch / "index.json").read_text())
+    found = json.loads(await asyncio.to_thread(made_file(bench, "index.json").read_text))
     samples = {one.stream: one for one in (from_plain(Samples, item) for item in found["sounds"])}
     index = None
     if source.picture is not None:
@@ -113,7 +116,7 @@ async def _remux(bench: Bench, options: Options, origin: Origin, source: Source)
         order = Remux(format=source.format, streams=tuple(streams), limits=options.limits(), size=origin.size)
         async with opened(bench, origin) as reading:
             found = await answer(bench, order, reading, of=origin.size)
-        path = bench.scratch / REMUXED
+        path = made_file(bench, REMUXED)
         kept = await bench.keep(REMUXED, path, damaged=found["damaged"])
         path.unlink()
         bench.log("the source cannot be sought in exactly, so its streams were copied into a file that can")
@@ -152,11 +155,11 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
     source, index = scanned.source, scanned.index
     climbed = Climb(rungs=())
     if index is not None and source.picture is not None:
-        timing = timing_for(index, segment=segment, gop=gop)
+        timing = _held(timing_for(index, segment=segment, gop=gop), index, _sound_ends(spec, scanned))
         span = film_of(index, timing)
         climbed = climb(ladder_of(spec, options), source.picture, timing.rate)
     else:
-        span = film_of_sound(_first_heard(scanned), segment=segment)
+        span = film_of_sound(_longest_heard(scanned), segment=segment)
         timing = timing_of(MILLISECONDS, ceil(span.length * MILLISECONDS), segment=segment, gop=gop)
     return Plan(
         origin=scanned.origin,
@@ -170,18 +173,33 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
         sounds=_soundings(spec, scanned, span),
         inits={},
         verify=spec.verify,
+        mend=(spec.damaged or options.damaged) == "warn",
         poster=spec.poster and bool(climbed.rungs),
         sprites=spec.sprites and bool(climbed.rungs),
     )
 
 
-def _first_heard(scanned: Scanned) -> Samples:
+def _held(timing: Timing, index: Index, sound_ends: Fraction) -> Timing:
+    """A film whose sound goes on after its last picture shows that one until the end: nothing is cut in silence."""
+    if sound_ends - index.start <= timing.frames / timing.rate + SLACK:
+        return timing
+    return replace(timing, frames=ceil((sound_ends - index.start) * timing.rate))
+
+
+def _sound_ends(spec: TranscodeSpec, scanned: Scanned) -> Fraction:
+    """When the default track falls silent, on the container's clock."""
+    sounds = _chosen(spec, scanned)
+    first = next((sound for sound in sounds if sound.default), sounds[0] if sounds else None)
+    heard = scanned.samples[first.stream] if first is not None else None
+    return heard.end * heard.time_base if heard is not None else Fraction(0)
+
+
+def _longest_heard(scanned: Scanned) -> Samples:
     """The track that says how long a film without pictures is."""
-    heard = (scanned.samples.get(sound.stream) for sound in scanned.source.sounds)
-    first = next((one for one in heard if one is not None), None)
-    if first is None:
+    heard = [one for sound in scanned.source.sounds if (one := scanned.samples.get(sound.stream)) is not None]
+    if not heard:
         raise MediaRefused("the source has neither pictures nor a single sample of sound", code="no_streams")
-    return first
+    return max(heard, key=lambda one: (one.end - one.start) * one.time_base)
 
 
 def ladder_of(spec: TranscodeSpec, options: Options) -> Ladder:
@@ -191,13 +209,16 @@ def ladder_of(spec: TranscodeSpec, options: Options) -> Ladder:
     )
 
 
-def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Film) -> tuple[Sounding, ...]:
-    """A track without a single sample is left out: some containers announce what they do not have."""
+def _chosen(spec: TranscodeSpec, scanned: Scanned) -> list[Sound]:
+    """The tracks that are wanted. One without a single sample is left out: some containers only announce it."""
     sounds = [sound for sound in scanned.source.sounds if sound.stream in scanned.samples]
     if spec.audio == "none" and scanned.source.picture is not None:
-        sounds = []
-    elif spec.audio == "first":
-        sounds = sorted(sounds, key=lambda sound: not sound.default)[:1]
+        return []
+    return sorted(sounds, key=lambda sound: not sound.default)[:1] if spec.audio == "first" else sounds
+
+
+def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Film) -> tuple[Sounding, ...]:
+    sounds = _chosen(spec, scanned)
     chosen = next((sound for sound in sounds if sound.default), sounds[0] if sounds else None)
     return tuple(
         Sounding(

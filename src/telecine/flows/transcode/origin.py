@@ -12,18 +12,19 @@ from telecine.errors import MediaRefused
 from telecine.flow import Bench
 from telecine.flows.transcode.plan import Origin
 from telecine.flows.transcode.reading import kept_by_fetch
-from telecine.media.inputs import LocalFile
+from telecine.media.inputs import LocalFile, hash_file
 
 
 @asynccontextmanager
 async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
     """What `bench.child` needs in order to read the source; a file in place must be the same before and after."""
     if origin.path is not None:
-        _check_unchanged(origin)
+        file = await _same_bytes(origin)
         handle = os.open(origin.path, os.O_RDONLY)
         try:
             yield {"files": {"source": handle}}
-            _check_unchanged(origin)
+            if LocalFile.at(file.path) != file:
+                raise _changed(origin)
         finally:
             os.close(handle)
         return
@@ -48,10 +49,25 @@ def identity_of(file: LocalFile) -> tuple[int, ...]:
     return (file.size, file.mtime_ns, file.inode)
 
 
-def _check_unchanged(origin: Origin) -> None:
+async def _same_bytes(origin: Origin) -> LocalFile:
+    """The file, if it is the one that was indexed. One that was only touched or copied is hashed once more."""
     assert origin.path is not None
-    if identity_of(LocalFile.at(Path(origin.path))) != origin.identity:
-        raise MediaRefused(
-            f"the source {origin.path} was changed while it was being transcoded: submit it again",
-            code="source_changed",
-        )
+    file = LocalFile.at(Path(origin.path))
+    if identity_of(file) == origin.identity:
+        return file
+    known = (origin.path, *identity_of(file))
+    if known not in _HASHES and file.size == origin.size:
+        _HASHES[known] = (await hash_file(file.path)).sha256
+    if _HASHES.get(known) != origin.sha256:
+        raise _changed(origin)
+    return file
+
+
+def _changed(origin: Origin) -> MediaRefused:
+    return MediaRefused(
+        f"the source {origin.path} was changed while it was being transcoded: submit it again", code="source_changed"
+    )
+
+
+# What files that do not look as they did were found to be: each chunk of a film asks.
+_HASHES: dict[tuple[object, ...], str] = {}

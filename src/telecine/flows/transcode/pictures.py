@@ -11,7 +11,7 @@ from telecine.flows.transcode.collecting import Recorded, collect, dropped_by
 from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.plan import Plan
 from telecine.flows.transcode.reading import all_pieces, plan_of
-from telecine.flows.transcode.talking import answer
+from telecine.flows.transcode.talking import answer, made_file
 from telecine.media.orders import MakePoster, MakeSprites, Still
 from telecine.media.planner import SPRITE_WIDTH, Pick, poster_picks, sprite_interval, sprite_picks
 
@@ -26,7 +26,7 @@ async def make_poster(bench: Bench, options: Options) -> Outcome:
     stills = await _stills(bench, recorded, picks)
     found = await answer(bench, MakePoster(stills=stills, limits=options.limits(plan.picture)))
     for file in found["files"]:
-        await bench.keep(file["path"], bench.scratch / file["path"], width=file["width"], height=file["height"])
+        await bench.keep(file["path"], made_file(bench, file["path"]), width=file["width"], height=file["height"])
     return Done(result={key: value for key, value in found.items() if key != "files"})
 
 
@@ -41,7 +41,7 @@ async def make_sprites(bench: Bench, options: Options) -> Outcome:
     )
     found = await answer(bench, order, of=len(stills))
     for file in found["files"]:
-        await bench.keep(file["path"], bench.scratch / file["path"])
+        await bench.keep(file["path"], made_file(bench, file["path"]))
     path = bench.scratch / THUMBS
     path.write_text(thumbs(plan.length, len(stills), (width, height)))
     await bench.keep(THUMBS, path)

@@ -55,6 +55,7 @@ class Plan:
     carried: tuple[str, ...] = ()  # rungs and tracks taken over from the version before
     carried_ids: tuple[int, ...] = ()  # and the artifacts that they consist of
     verify: str = "sample"
+    mend: bool = False  # what cannot be decoded is stood in for, with a warning; else it fails the job
     poster: bool = True
     sprites: bool = True
     warnings: tuple[str, ...] = ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from telecine.errors import ChildFailed
 from telecine.flow import Bench
 from telecine.media.plain import to_plain
 
@@ -11,6 +13,14 @@ from telecine.media.plain import to_plain
 def plain_order(order: Any) -> dict[str, Any]:
     """An order as it travels: its operation beside its fields."""
     return {"op": order.op, **to_plain(order)}
+
+
+def made_file(bench: Bench, name: str) -> Path:
+    """A file that a child says it made: a plain one, right in the scratch folder. The child is not to be trusted."""
+    path = bench.scratch / name
+    if path.name != name or path.is_symlink() or not path.is_file():
+        raise ChildFailed(f"the media child names a file that is not its own: {name!r}", code="bad_path")
+    return path
 
 
 async def answer(bench: Bench, order: Any, source: dict[str, Any] | None = None, *, of: float = 0.0) -> Any:

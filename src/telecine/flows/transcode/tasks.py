@@ -20,7 +20,7 @@ from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.plan import Plan, init_name
 from telecine.flows.transcode.reading import all_pieces, index_of, plan_of
 from telecine.flows.transcode.spec import TranscodeSpec, parse
-from telecine.flows.transcode.talking import plain_order
+from telecine.flows.transcode.talking import made_file, plain_order
 from telecine.media.families import FAMILIES, X264, Family
 from telecine.media.grid import Chunk
 from telecine.media.index import Index
@@ -119,7 +119,7 @@ async def _inits(
                 case {"init": said}:
                     init = from_plain(Init, said)
                     name = init_name(init.name)
-                    await bench.keep(name, bench.scratch / init.path, codecs=init.codecs, timescale=init.timescale)
+                    await bench.keep(name, made_file(bench, init.path), codecs=init.codecs, timescale=init.timescale)
                     inits[init.name] = replace(init, path=name)
     return replace(plan, inits=inits)
 
