@@ -26,8 +26,9 @@ from telecine.media.lint_media import Finding, Measured, measured
 from telecine.media.orders import Decode
 from telecine.media.walk import Damaged
 
-# Files that one child decodes; they lie in the scratch folder together.
-BATCH = 48
+# What one child decodes: files that lie in the scratch folder together, and frames that take it less than a stall.
+MOST_FILES = 48
+MOST_FRAMES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,11 @@ async def verify(bench: Bench, options: Options) -> Outcome:
             bench.progress(len(seen), 2 * pieces)
     if findings := await _read_playlists(bench, recorded, seen):
         return Failed(f"the playlists break a rule: {findings[0]}", code="bad_playlist")
-    samples = list(_samples(plan, recorded))
-    for first in range(0, len(samples), BATCH):
-        await _decode(bench, options, plan, recorded, samples[first : first + BATCH])
-        bench.progress(len(samples) + first, 2 * len(samples))
+    samples, decoded = list(_samples(plan, recorded)), 0
+    for some in _batches(samples):
+        await _decode(bench, options, plan, recorded, some)
+        decoded += len(some)
+        bench.progress(len(samples) + decoded, 2 * len(samples))
     return Done(result={"segments": len(seen), "samples": len(samples)})
 
 
@@ -132,14 +134,25 @@ def _of_task(plan: Plan, one: Rendition, some: list[Piece], recorded: Recorded) 
         yield Sample(one.name, ((kept, offset, size),), frames)
 
 
+def _batches(samples: list[Sample]) -> Iterator[list[Sample]]:
+    some: list[Sample] = []
+    for sample in samples:
+        if some and (len(some) == MOST_FILES or sum(one.frames for one in some) + sample.frames > MOST_FRAMES):
+            yield some
+            some = []
+        some.append(sample)
+    if some:
+        yield some
+
+
 async def _decode(bench: Bench, options: Options, plan: Plan, recorded: Recorded, some: list[Sample]) -> None:
     files = []
     for number, sample in enumerate(some):
         name = f"sample-{number:03d}.mp4"
-        data = await bench.read(recorded.init(sample.name))
-        for kept, offset, size in sample.parts:
-            data += await bench.read(kept, offset, size)
-        (bench.scratch / name).write_bytes(data)
+        with (bench.scratch / name).open("wb") as file:
+            file.write(await bench.read(recorded.init(sample.name)))
+            for kept, offset, size in sample.parts:
+                file.write(await bench.read(kept, offset, size))
         files.append(name)
     order = Decode(
         files=tuple(files), frames=tuple(sample.frames for sample in some), limits=options.limits(plan.picture)
