@@ -245,13 +245,14 @@ class Brief:
     """What a handler may read besides its own input: results of needed stages, what is kept.
 
     `slots` is how many tasks of this flow the live, active workers can run at once, `labels` what they offer.
-    """
+    What was kept with a token up to `retried` was kept before a person's retry."""
 
     results: dict[str, Json] = field(default_factory=dict)
     kept: dict[str, Kept] = field(default_factory=dict)
     facts: dict[str, Json] = field(default_factory=dict)
     slots: int = 1
     labels: tuple[str, ...] = ()
+    retried: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,8 +106,13 @@ class Settings(BaseModel):
     hardware_patience_seconds: float = Field(
         60.0, gt=0, description="How long a film waits for a worker with the hardware encoder it was planned for"
     )
-    keep_completed_rungs: bool = Field(True, description="A retry keeps the rungs that are whole")
-    cleanup_partial_on_failure: bool = Field(True, description="A failed job frees what it had made of its rungs")
+    keep_completed_rungs: bool = Field(
+        True,
+        description="A person's retry of a failed film goes on with the segments that it has; false: makes them anew",
+    )
+    cleanup_partial_on_failure: bool = Field(
+        False, description="Free the segments of unfinished rungs of films that failed; a retry makes them anew"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged")
     log_format: Literal["text", "json"] = Field("text", description="How log lines look")
 

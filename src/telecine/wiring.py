@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -100,6 +100,7 @@ def built_in_flows(settings: Settings) -> list[Flow]:
         ),
         hardware_patience=settings.hardware_patience_seconds,
         shared=open_artifacts(settings).folder is None,
+        keep_completed_rungs=settings.keep_completed_rungs,
     )
     return [transcode_flow(options)]
 
@@ -205,6 +206,7 @@ async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[No
         make_locks(parts),
         name=f"{settings.worker_name} ({os.getpid()})",
         artifacts=open_artifacts(settings),
+        tidy=_tidying(parts) if settings.cleanup_partial_on_failure else None,
         ages=Ages(jobs=round(settings.retention_days * DAY), versions=round(settings.version_days * DAY)),
     )
     duties = [asyncio.create_task(keeper.run(), name="housekeeping")]
@@ -217,6 +219,12 @@ async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[No
         for duty in duties:
             duty.cancel()
         await asyncio.gather(*duties, return_exceptions=True)
+
+
+def _tidying(parts: Parts) -> Callable[[], Awaitable[int]]:
+    from telecine.videos.tidying import Tidying  # noqa: PLC0415 - only where it is wanted
+
+    return Tidying(parts.engine).look
 
 
 def make_locks(parts: Parts) -> SqlLocks:

@@ -92,7 +92,12 @@ def brief(lease: Lease, shelf: Shelf, flow_id: int | None = None) -> Steps[Brief
     if lease.subject is not None:
         found = yield Ask("subject_get", {"kind": lease.subject[0], "id": lease.subject[1]})
         facts = json.loads(found[0]["facts"]) if found else {}
-    return Brief(results=_results(graph, rows), kept={row["name"]: kept_of(row) for row in kept}, facts=facts)
+    return Brief(
+        results=_results(graph, rows),
+        kept={row["name"]: kept_of(row) for row in kept},
+        facts=facts,
+        retried=kept[0]["retried"] if kept else 0,
+    )
 
 
 def _results(graph: Graph, rows: Rows) -> dict[str, Json]:

@@ -22,7 +22,7 @@ from telecine.engine.shown import JobView
 from telecine.engine.stream import numbering
 from telecine.engine.timeline import attempt_view, graph_of, log_line, task_view
 from telecine.errors import NotFound
-from telecine.facts import DAY, Millis
+from telecine.facts import DAY, Millis, Status
 from telecine.store import Ask, Row, Rows, Steps, Store, Write
 
 BATCH = 50
@@ -183,6 +183,18 @@ def _free(rows: Rows) -> Steps[tuple[str, ...]]:
     found = tuple(sorted(row["key"] for row in free))
     yield from put_freed(found)
     return found
+
+
+def free_unfinished(job_id: int, generation: int, folders: Sequence[str]) -> Steps[tuple[str, ...]]:
+    """Free what tasks that did not end well had kept in these folders; nothing of a job that was retried meanwhile.
+
+    The job's row is held: a retry comes before, and is seen, or after, and finds these files gone.
+    """
+    held = yield Ask("job_hold", {"ids": [job_id]})
+    if not held or held[0]["outcome"] != Status.FAILED or held[0]["generation"] != generation:
+        return ()
+    rows = yield Ask("unfinished_artifacts", {"job_id": job_id, "folders": list(folders)})
+    return (yield from _free(rows))
 
 
 # -- The rest ----------------------------------------------------------------------------------------

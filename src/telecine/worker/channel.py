@@ -44,6 +44,7 @@ def order_to(lease: Lease, brief: Brief, source: FlowSource, scratch: str, path:
             "kept": [asdict(k) for k in brief.kept.values()],
             "slots": brief.slots,
             "labels": brief.labels,
+            "retried": brief.retried,
         },
         "source": asdict(source),
         "scratch": scratch,
@@ -63,9 +64,8 @@ def lease_from(data: dict[str, Json]) -> Lease:
 
 def brief_from(data: dict[str, Json]) -> Brief:
     kept = {item["name"]: Kept(**item) for item in data["kept"]}
-    return Brief(
-        results=data["results"], facts=data["facts"], kept=kept, slots=data["slots"], labels=tuple(data["labels"])
-    )
+    same = {name: data[name] for name in ("results", "facts", "slots", "retried")}
+    return Brief(**same, kept=kept, labels=tuple(data["labels"]))
 
 
 def shelved_from(data: dict[str, Json]) -> Shelved:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing, suppress
 
 from telecine.artifacts import Artifacts
@@ -34,13 +34,24 @@ class Housekeeper:
     """Audits a batch at each look, drops versions that were replaced, deletes bytes that were freed; retires what is
     old at the first look and then every hour."""
 
-    def __init__(self, engine: Engine, locks: Locks, *, name: str, artifacts: Artifacts, ages: Ages) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        locks: Locks,
+        *,
+        name: str,
+        artifacts: Artifacts,
+        ages: Ages,
+        tidy: Callable[[], Awaitable[int]] | None = None,
+    ) -> None:
+        """`tidy` frees what a flow no longer needs, a little at each look; it says how many files that were."""
         self._store = engine.store
         self._world = engine.world
         self._locks = locks
         self._name = name
         self._artifacts = artifacts
         self._ages = ages
+        self._tidy = tidy
         self._shelf = Shelf()
         self._auditor = Auditor(engine.store, self._shelf)
         self._held: Held | None = None
@@ -75,6 +86,8 @@ class Housekeeper:
             await self._retire()
         else:
             _tell(await retire_versions(self._store, self._ages.versions))
+        if self._tidy is not None and (freed := await self._tidy()):
+            log.info("freed %s files of what failed", freed)
         if deleted := await clear(self._store, Bin(self._artifacts)):
             log.info("deleted %s files that nobody needs any more", deleted)
 

@@ -67,12 +67,13 @@ def facts_of(segment: Segment) -> dict[str, Any]:
     return facts
 
 
-async def recorded(bench: Bench) -> set[tuple[str, int]]:
+async def recorded(bench: Bench, options: Options) -> set[tuple[str, int]]:
     """The (rung, segment) pairs that earlier attempts have kept and whose bytes are still there."""
     found = set()
+    since = 0 if options.keep_completed_rungs else bench.brief.retried
     for name in bench.brief.kept:
         kept = await bench.kept(name) if name.endswith(".m4s") else None
-        if kept is not None:
+        if kept is not None and kept.token > since:
             found.add((str(kept.facts["rung"]), int(kept.facts["number"])))
     return found
 
@@ -82,7 +83,7 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
     plan = plan_of(bench)
     chunk = from_plain(Chunk, bench.input)
     inits = {name: init.sha256 for name, init in plan.inits.items()}
-    wanted = missing(chunk, plan.made, await recorded(bench), inits)
+    wanted = missing(chunk, plan.made, await recorded(bench, options), inits)
     if not wanted or plan.picture is None:
         return Done(result={"made": 0})
     limits = options.limits(plan.picture)
@@ -100,7 +101,9 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
                 raise
     if wrong := _damage(recording.result):
         if not plan.mend:
-            return Failed(f"{wrong}; repair it, or allow it with `damaged = warn`", code="damaged", permanent=True)
+            return Failed(
+                f"{wrong}; repair it, or take it as it is with --damaged warn", code="damaged", permanent=True
+            )
         bench.log(wrong, level="warning")
     return _judge(bench, plan, recording)
 
@@ -135,7 +138,7 @@ async def encode_track(bench: Bench, options: Options) -> Outcome:
     plan = plan_of(bench)
     sounding = from_plain(Sounding, bench.input["sounding"])
     track = sounding.track
-    have = {number for name, number in await recorded(bench) if name == track.name}
+    have = {number for name, number in await recorded(bench, options) if name == track.name}
     if len(have) == plan.segments:
         return Done(result={"made": 0})
     order = EncodeAudio(

@@ -31,7 +31,7 @@ class Options:
     gate: Gate = field(default_factory=Gate)
     hardware_patience: float = 60.0  # seconds that a task waits for a worker with the encoder it was planned for
     shared: bool = False  # workers share no disk: a local file is stored as an artifact
-    cleanup_partial_on_failure: bool = True
+    keep_completed_rungs: bool = True  # a person's retry adopts what the generation before it recorded
     memory: int | None = None  # bytes of address space for one media child; None: by the size of the picture
 
     def limits(self, picture: Picture | None = None) -> Limits:

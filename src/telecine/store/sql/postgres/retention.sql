@@ -43,6 +43,12 @@ where v.id = any (array(
 delete from artifact where job_id = any (:ids::bigint[])
   and (version_id is null or not version_id = any (:staying::bigint[])) returning key
 
+-- name: unfinished_artifacts
+-- Files in these folders of tasks that a retry would do again; never those that a version names.
+delete from artifact where job_id = :job_id and version_id is null and key is not null
+  and split_part(name, '/', 1) = any (:folders::text[])
+  and task_id in (select id from task where job_id = :job_id and state in ('error', 'cancelled')) returning key
+
 -- name: artifact_free
 -- A file may be carried over by reference: its bytes are free when no row names them any more.
 select distinct k.key from unnest(:keys::text[]) as k (key)

@@ -15,8 +15,11 @@ update task set kept = kept + 1, losses = case when :moved then 0 else losses en
 where id = :id
 
 -- name: kept_of
-select name, token, key, size, sha256, value, facts from artifact
-where task_id = :task_id and stage_version = :stage_version order by name
+-- With the last token before a person's retry: what was kept with it or an earlier one is of another generation.
+select name, token, key, size, sha256, value, facts, coalesce((
+    select max(a.token) from attempt a join job j on j.id = a.job_id
+    where a.task_id = :task_id and a.generation < j.generation), 0) as retried
+from artifact where task_id = :task_id and stage_version = :stage_version order by name
 
 -- name: kept_by_job
 -- All that a job has kept, at every position; what was carried over to its version is not its own.

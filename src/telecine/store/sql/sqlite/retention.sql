@@ -38,6 +38,12 @@ where v.id in (
 delete from artifact where job_id in (select value from json_each(:ids))
   and (version_id is null or version_id not in (select value from json_each(:staying))) returning key
 
+-- name: unfinished_artifacts
+-- Files in these folders of tasks that a retry would do again; never those that a version names.
+delete from artifact where job_id = :job_id and version_id is null and key is not null
+  and substr(name, 1, instr(name, '/') - 1) in (select value from json_each(:folders))
+  and task_id in (select id from task where job_id = :job_id and state in ('error', 'cancelled')) returning key
+
 -- name: artifact_free
 select distinct k.value as key from json_each(:keys) as k
 where not exists (select 1 from artifact a where a.key = k.value)
