@@ -84,3 +84,29 @@ def test_a_file_that_a_child_names_outside_its_folder_is_not_touched(name: str, 
 
     with pytest.raises(ChildFailed, match="not its own"):
         made_file(Desk(), name)  # type: ignore[arg-type]
+
+
+def test_a_film_that_was_moved_goes_on_from_where_it_was_found_again(source: Source, tmp_path: Path) -> None:
+    film, elsewhere = tmp_path / "film.mp4", tmp_path / "renamed.mp4"
+    film.write_bytes(source("mp4-h264").read_bytes())
+
+    async def first(house: Theatre) -> None:
+        job_id = await house.begun(small(film))
+
+        async def fetched() -> bool:
+            return ("fetch", "done") in await house.attempts(job_id)
+
+        await until(fetched, "the film is fetched")
+
+    async def found_again(house: Theatre) -> None:
+        film.rename(elsewhere)
+        assert await house.begun(small(elsewhere)) == 1
+
+    async def second(house: Theatre) -> None:
+        assert (await house.ended(1)).status == "completed"
+        videos = (await house.parts.engine.subjects("video")).items
+        assert [video.id.partition("-")[0] for video in videos] == ["film"]
+
+    play(first, tmp_path)
+    play(found_again, tmp_path, working=False)
+    play(second, tmp_path)

@@ -180,7 +180,7 @@ def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_f
     assert shell.rows("select distinct outcome from attempt order by 1") == [("done",), ("released",)]
 
 
-def test_a_film_that_was_moved_or_is_wished_otherwise_is_another_job(source: Source, tmp_path: Path) -> None:
+def test_a_film_that_was_moved_before_it_began_or_is_wished_otherwise_is_another_job(source: Source, tmp_path: Path) -> None:
     here = Path(shutil.copy(source("mp4-no-audio"), tmp_path / "film.mp4"))
     (tmp_path / "there").mkdir()
 

@@ -142,6 +142,10 @@ class Engine:
     async def pause(self, flow: str, paused: bool = True) -> None:
         await self.store.run(lambda: control.pause(flow, paused))
 
+    async def learn(self, subject: tuple[str, str], owner: str, facts: dict[str, Any]) -> None:
+        """Facts about a subject that come from outside its jobs; handlers read them in their brief."""
+        await self.store.run(lambda: subjects.learn(subject, owner, facts))
+
     async def subject(self, kind: str, subject_id: str) -> SubjectView:
         return await self.store.read(lambda: subjects.subject(kind, subject_id, self.shelf))
 

@@ -12,7 +12,8 @@ from telecine.engine.shelf import Shelf
 from telecine.engine.shown import JobLine, Page, SubjectLine, SubjectView, VersionView
 from telecine.engine.timeline import limited
 from telecine.errors import BadSpec, NotFound
-from telecine.store import Ask, Row, Steps
+from telecine.store import Ask, Row, Steps, Write
+from telecine.store.text import dumps
 
 FOREVER = 2**62
 MOST_JOBS = 20
@@ -78,3 +79,8 @@ def _place(cursor: str | None) -> tuple[int, str]:
         return int(at), bytes.fromhex(name).decode()
     except ValueError:
         raise BadSpec(f"cursor {cursor!r} is not one that this list gave") from None
+
+
+def learn(subject: tuple[str, str], owner: str, facts: dict[str, Any]) -> Steps[None]:
+    row = {"kind": subject[0], "id": subject[1], "owner": owner, "facts": dumps(facts)}
+    yield Write("subject_put", {"subjects": [row]})

@@ -88,7 +88,7 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
             _add(batch, job_id, wanted[place], outcomes)
     plain = not any(one.key or one.dedupe_key or one.after or one.subject for one, _, _ in wanted)
     yield from batch.write(alone=plain)
-    yield from _introduce(wanted)
+    yield from _introduce([one for place, one in enumerate(wanted) if place not in known])
     lanes = frozenset(batch.lanes)
     return [
         Submitted(JobId(known[place]), False, lanes)

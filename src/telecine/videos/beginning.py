@@ -15,8 +15,10 @@ from telecine.engine.shown import JobView
 from telecine.errors import BadSpec, MediaRefused
 from telecine.facts import JobId, Status
 from telecine.flows.transcode.flow import NAME
+from telecine.flows.transcode.origin import MOVED
 from telecine.flows.transcode.spec import TranscodeSpec, digest, parse
 from telecine.media.inputs import hash_file, is_remote
+from telecine.videos.recorded import plan_of
 
 KIND = "video"
 LOOK_BACK = 20
@@ -42,16 +44,28 @@ async def begin(
     video = video_id(spec)
     found = None if again else await _twin(engine, spec, video, owner)
     if found is not None:
+        await _find_again(engine, found, spec)
         return Begun(found.id, video, await _go_on(engine, found))
     wishes = spec.model_dump(exclude_defaults=True)
     mark = None if again else f"{NAME}:{spec.sha256 or spec.source}:{digest(spec)}"
     submission = Submission(flow=NAME, spec=wishes, owner=owner, subject=(KIND, video), dedupe_key=mark)
     [answer] = await engine.submit_many([submission])
-    return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
+    if answer.created:
+        return Begun(answer.job_id, video, "submitted")
+    # Under way by another name of the same file.
+    twin = await engine.views.job(answer.job_id)
+    await _find_again(engine, twin, spec)
+    return Begun(twin.id, twin.subject[1] if twin.subject else video, "continued")
+
+
+async def _find_again(engine: Engine, job: JobView, spec: TranscodeSpec) -> None:
+    """Tell a job whose source was moved where it is now; its handlers believe it by its hash."""
+    if job.status != Status.COMPLETED and parse(job.spec).source != spec.source and job.subject is not None:
+        await engine.learn(job.subject, job.owner, {MOVED: spec.source})
 
 
 async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> JobView | None:
-    """The newest job that was asked for the same; not one whose source has gone while it was under way."""
+    """The newest job that was asked for the same."""
     page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
     for line in page.items:
         job = await engine.views.job(line.id)
@@ -62,7 +76,12 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
             continue
         if job.status == Status.FAILED and (job.error or {}).get("code") in BEYOND_REPAIR:
             continue
-        if job.status != Status.COMPLETED and asked.source != spec.source:
+        if (
+            asked.source != spec.source
+            and job.status != Status.COMPLETED
+            and await plan_of(engine.views, job.id) is None
+        ):
+            # Nothing was made of it yet, and it would look for its source in the old place.
             if not Status(job.status).is_final:
                 await engine.cancel(JobId(job.id), reason="its source was moved; another job does this")
             return None

@@ -99,20 +99,20 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
             # A child none of whose rungs is left has nothing more to do: what became of each was said before.
             if set(recording.failed) != {one.rung.name for one in wanted}:
                 raise
-    if wrong := _damage(recording.result):
-        if not plan.mend:
-            return Failed(
-                f"{wrong}; repair it, or take it as it is with --damaged warn", code="damaged", permanent=True
-            )
-        bench.log(wrong, level="warning")
-    return _judge(bench, plan, recording)
-
-
-def _damage(result: Json) -> str | None:
-    """What the decoder could not make whole of the frames that are shown: only decoding finds it."""
-    found = result or {}
+    found = recording.result or {}
     bad = (found.get("corrupt") or 0) + (found.get("mended") or 0)
-    return f"the source is damaged: {bad} of its pictures cannot be decoded rightly" if bad else None
+    return _damage(bench, plan, bad, "of its pictures cannot be decoded rightly") or _judge(bench, plan, recording)
+
+
+def _damage(bench: Bench, plan: Plan, bad: int, what: str) -> Failed | None:
+    """What the decoder could not make whole of what is shown or heard: only decoding finds it. Fails, or warns."""
+    if not bad:
+        return None
+    wrong = f"the source is damaged: {bad} {what}"
+    if not plan.mend:
+        return Failed(f"{wrong}; repair it, or take it as it is with --damaged warn", code="damaged", permanent=True)
+    bench.log(wrong, level="warning")
+    return None
 
 
 def _judge(bench: Bench, plan: Plan, recording: Recording) -> Outcome:
@@ -155,4 +155,6 @@ async def encode_track(bench: Bench, options: Options) -> Outcome:
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
         recording = Recording(bench, child, 0, round(plan.length * track.sample_rate))
         await recording.listen()
-    return Done(result={"made": recording.made, "bytes": recording.bytes})
+    bad = (recording.result or {}).get("damaged") or 0
+    told = {"made": recording.made, "bytes": recording.bytes}
+    return _damage(bench, plan, bad, f"packets of {track.name} cannot be decoded") or Done(result=told)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import ceil
 
 from telecine.errors import MediaRefused
-from telecine.facts import Outcome
+from telecine.facts import Kept, Outcome
 from telecine.flow import Bench
 from telecine.flows.transcode.carrying import carried_over
 from telecine.flows.transcode.options import Options
@@ -49,6 +49,7 @@ class Scanned:
     index: Index | None
     samples: dict[int, Samples]
     damaged: int = 0  # packets that cannot be read, of pictures or sound
+    lacks: str | None = None  # what is known of an end that is not there
 
 
 async def fetch(bench: Bench, options: Options) -> Outcome:
@@ -56,7 +57,7 @@ async def fetch(bench: Bench, options: Options) -> Outcome:
     spec = parse(bench.spec)
     origin = await find_origin(bench, spec, options)
     scanned = await _scan_or_remux(bench, options, origin)
-    warnings = _check_damage(scanned.damaged, spec.damaged or options.damaged)
+    warnings = _check_damage(scanned, spec.damaged or options.damaged)
     plan = replace(_plan(spec, options, scanned), warnings=warnings)
     plan = in_family(await carried_over(bench, spec, plan), family_for(spec, bench.brief.labels))
     plan = await with_inits(bench, options, plan)
@@ -81,11 +82,17 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
         scanned = await _scan(bench, options, origin, source)
         if scanned.index is None or not scanned.index.needs_remux:
             return scanned
-    origin, damaged = await _remux(bench, options, origin, source)
+    origin, kept = await _remux(bench, options, origin, source)
     copied = await probe(bench, origin, options)
     scanned = await _scan(bench, options, origin, _told_by(source, copied), remuxed=True)
     # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
-    return replace(scanned, damaged=scanned.damaged + damaged)
+    lacks = scanned.lacks or kept.facts.get("lacks")
+    return replace(scanned, damaged=scanned.damaged + int(kept.facts["damaged"]), lacks=lacks)
+
+
+def _lacking(notes: list[str]) -> str | None:
+    """What the child said about an end that is not there: it tells more than a count of packets."""
+    return next((note for note in notes if note.startswith("the file lacks")), None)
 
 
 async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, *, remuxed: bool = False) -> Scanned:
@@ -96,8 +103,9 @@ async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, 
         limits=options.limits(),
         size=origin.size,
     )
+    notes: list[str] = []
     async with opened(bench, origin) as reading:
-        told = await answer(bench, order, reading, of=origin.size)
+        told = await answer(bench, order, reading, of=origin.size, notes=notes)
     found = json.loads(await asyncio.to_thread(made_file(bench, "index.json").read_text))
     samples = {one.stream: one for one in (from_plain(Samples, item) for item in found["sounds"])}
     index = None
@@ -105,22 +113,23 @@ async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, 
         packets = from_plain(Packets, found["packets"])
         index = build_index(packets, declared=source.picture.rate, remuxed=remuxed)
         check_index(index, options.bounds)
-    return Scanned(origin, source, index, samples, told["damaged"])
+    return Scanned(origin, source, index, samples, told["damaged"], _lacking(notes))
 
 
-async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Origin, int]:
+async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Origin, Kept]:
     kept = await bench.kept(REMUXED, check=True)
+    notes: list[str] = []
     if kept is None:
         streams = [source.picture.stream] if source.picture else []
         streams += [sound.stream for sound in source.sounds]
         order = Remux(format=source.format, streams=tuple(streams), limits=options.limits(), size=origin.size)
         async with opened(bench, origin) as reading:
-            found = await answer(bench, order, reading, of=origin.size)
+            found = await answer(bench, order, reading, of=origin.size, notes=notes)
         path = made_file(bench, REMUXED)
-        kept = await bench.keep(REMUXED, path, damaged=found["damaged"])
+        kept = await bench.keep(REMUXED, path, damaged=found["damaged"], lacks=_lacking(notes))
         path.unlink()
         bench.log("the source cannot be sought in exactly, so its streams were copied into a file that can")
-    return Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256), int(kept.facts["damaged"])
+    return Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256), kept
 
 
 def _told_by(original: Source, copied: Source) -> Source:
@@ -136,13 +145,13 @@ def _told_by(original: Source, copied: Source) -> Source:
     return replace(copied, picture=picture, sounds=sounds)
 
 
-def _check_damage(damaged: int, rule: str) -> tuple[str, ...]:
+def _check_damage(scanned: Scanned, rule: str) -> tuple[str, ...]:
     """Half a film is never published in silence."""
-    if not damaged:
+    if not scanned.damaged:
         return ()
-    sentence = f"the source is damaged: {damaged} of its packets cannot be read"
+    sentence = f"the source is damaged: {scanned.lacks or f'{scanned.damaged} of its packets cannot be read'}"
     if rule == "fail":
-        raise MediaRefused(f"{sentence}; repair it, or allow what is left with `damaged = warn`", code="damaged")
+        raise MediaRefused(f"{sentence}; repair it, or take what is left with --damaged warn", code="damaged")
     return (f"{sentence}; what could be read was used",)
 
 

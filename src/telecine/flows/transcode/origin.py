@@ -14,13 +14,15 @@ from telecine.flows.transcode.plan import Origin
 from telecine.flows.transcode.reading import kept_by_fetch
 from telecine.media.inputs import LocalFile, hash_file
 
+MOVED = "moved_to"  # a fact of the video: where its source was seen last
+
 
 @asynccontextmanager
 async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
     """What `bench.child` needs in order to read the source; a file in place must be the same before and after."""
     if origin.path is not None:
-        file = await _same_bytes(origin)
-        handle = os.open(origin.path, os.O_RDONLY)
+        file = await _same_bytes(bench, origin)
+        handle = os.open(file.path, os.O_RDONLY)
         try:
             yield {"files": {"source": handle}}
             if LocalFile.at(file.path) != file:
@@ -49,13 +51,19 @@ def identity_of(file: LocalFile) -> tuple[int, ...]:
     return (file.size, file.mtime_ns, file.inode)
 
 
-async def _same_bytes(origin: Origin) -> LocalFile:
-    """The file, if it is the one that was indexed. One that was only touched or copied is hashed once more."""
+async def _same_bytes(bench: Bench, origin: Origin) -> LocalFile:
+    """The file that was indexed, also if it was only touched, or moved to where somebody found it again."""
     assert origin.path is not None
-    file = LocalFile.at(Path(origin.path))
-    if identity_of(file) == origin.identity:
+    moved = bench.brief.facts.get(MOVED)
+    try:
+        file = LocalFile.at(Path(origin.path))
+    except MediaRefused:
+        if moved is None:
+            raise
+        file = LocalFile.at(Path(moved))
+    if str(file.path) == origin.path and identity_of(file) == origin.identity:
         return file
-    known = (origin.path, *identity_of(file))
+    known = (str(file.path), *identity_of(file))
     if known not in _HASHES and file.size == origin.size:
         _HASHES[known] = (await hash_file(file.path)).sha256
     if _HASHES.get(known) != origin.sha256:

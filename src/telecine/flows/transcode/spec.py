@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from telecine.errors import BadSpec
 from telecine.facts import Json
+from telecine.media.ladder_spec import PRESETS
 
 
 class TranscodeSpec(BaseModel):
@@ -22,7 +24,7 @@ class TranscodeSpec(BaseModel):
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="What the bytes must hash to, if known")
     ladder: str | list[dict[str, Any]] | None = Field(None, description="A ladder's name, or its rungs")
     qualities: list[str] | None = Field(None, description="Encode only these rungs; others are carried over")
-    preset: str | None = Field(None, pattern="^[a-z]+$", description="x264's preset")
+    preset: str | None = Field(None, description="x264's preset")
     encoder: str = Field("auto", description="Encoder family; `auto` takes hardware where it is there")
     segment_seconds: float | None = Field(None, gt=0, le=60)
     gop_seconds: float | None = Field(None, gt=0, le=20)
@@ -33,6 +35,20 @@ class TranscodeSpec(BaseModel):
     damaged: Literal["fail", "warn"] | None = Field(None, description="What a damaged source leads to")
     verify: Literal["sample", "full"] = "sample"
     lossless: bool = Field(False, description="For proofs: every rung without loss")
+
+    @field_validator("source")
+    @classmethod
+    def _found_from_anywhere(cls, value: str) -> str:
+        if "://" not in value and not value.startswith("/"):
+            raise ValueError(f"{value!r} is a relative path, and workers have other folders: give an absolute one")
+        return value
+
+    @field_validator("preset")
+    @classmethod
+    def _known_preset(cls, value: str | None) -> str | None:
+        if value is not None and value not in PRESETS:
+            raise ValueError(f"there is no preset {value!r}; use one of {', '.join(PRESETS)}")
+        return value
 
     @field_validator("qualities")
     @classmethod
@@ -45,14 +61,22 @@ class TranscodeSpec(BaseModel):
 def parse(spec: Json) -> TranscodeSpec:
     """The spec as a value; `BadSpec` says in one sentence what is wrong with it."""
     if not isinstance(spec, dict):
-        raise BadSpec('a transcode job needs a spec like {"source": "film.mkv"}')
+        raise BadSpec('a transcode job needs a spec like {"source": "/films/film.mkv"}')
     try:
         return TranscodeSpec(**spec)
     except ValidationError as error:
         [first, *_] = error.errors()
+        if first["type"] == "extra_forbidden":
+            raise BadSpec(_unknown(str(first["loc"][0]))) from None
         message = first["msg"].removeprefix("Value error, ")
         place = ".".join(str(part) for part in first["loc"]) or "spec"
         raise BadSpec(f"{place}: {message[:1].lower()}{message[1:]}") from None
+
+
+def _unknown(name: str) -> str:
+    near = get_close_matches(name, TranscodeSpec.model_fields, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(TranscodeSpec.model_fields)}"
+    return f"a transcode spec has no {name!r}; {hint}"
 
 
 def digest(spec: TranscodeSpec) -> str:

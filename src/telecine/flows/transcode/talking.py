@@ -23,7 +23,14 @@ def made_file(bench: Bench, name: str) -> Path:
     return path
 
 
-async def answer(bench: Bench, order: Any, source: dict[str, Any] | None = None, *, of: float = 0.0) -> Any:
+async def answer(
+    bench: Bench,
+    order: Any,
+    source: dict[str, Any] | None = None,
+    *,
+    of: float = 0.0,
+    notes: list[str] | None = None,
+) -> Any:
     """What the child answers to one order; what it says meanwhile is progress (out of `of`) or a note."""
     result = None
     async with bench.child(plain_order(order), **(source or {})) as child:
@@ -33,6 +40,8 @@ async def answer(bench: Bench, order: Any, source: dict[str, Any] | None = None,
                     bench.progress(done, of)
                 case {"note": text}:
                     bench.log(text)
+                    if notes is not None:
+                        notes.append(text)
                 case {"done": found}:
                     result = found
     return result

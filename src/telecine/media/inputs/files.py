@@ -35,6 +35,8 @@ class LocalFile:
             raise MediaRefused(f"the source {path} cannot be read: {why}", code="source_missing") from error
         if not stat.S_ISREG(facts.st_mode):
             raise MediaRefused(f"the source {path} is not a plain file; give one", code="source_missing")
+        if not facts.st_size:
+            raise MediaRefused(f"the source {path} is empty", code="not_media")
         if not os.access(path, os.R_OK):
             raise MediaRefused(f"the source {path} may not be read; allow it to the worker", code="source_forbidden")
         return cls(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns, inode=facts.st_ino)
