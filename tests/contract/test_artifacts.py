@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from telecine.artifacts import PART, Artifacts, S3Access, Stored, key_of
-from telecine.errors import ArtifactError, BadSpec, NotFound
+from telecine.artifacts import PART, Artifacts, S3Access, Stored, key_of, part_of
+from telecine.errors import ArtifactError, BadSpec, HandlerStopped, NotFound
 from tests.s3 import KEY, Bucket, serve_s3
 
 KEY_OF_A_FILE = "7/encode@1/3/2/a b#1.m4s"
@@ -223,3 +223,49 @@ def test_errors_of_a_bucket_are_one_sentence_without_the_secret(tmp_path: Path, 
 def test_a_place_that_cannot_be_is_refused_in_one_sentence(place: str) -> None:
     with pytest.raises(BadSpec, match=r"^artifacts cannot be stored there: [^\n]+$"):
         Artifacts(place)
+
+
+# -- On their way ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [5_000_000, 5 * PART + 1], ids=["small", "in parts"])
+def test_it_is_heard_how_far_the_bytes_are(artifacts: Artifacts, tmp_path: Path, size: int) -> None:
+    async def play() -> None:
+        heard: dict[str, list[tuple[int, int]]] = {"put": [], "get": [], "digest": []}
+
+        await artifacts.put("7/x", a_file(tmp_path, bytes(size)), lambda *far: heard["put"].append(far))
+        await artifacts.get("7/x", tmp_path / "back", lambda *far: heard["get"].append(far))
+        await artifacts.digest("7/x", lambda *far: heard["digest"].append(far))
+
+        for far in heard.values():
+            assert len(far) > 1
+            assert far == sorted(far)
+            assert far[-1] == (size, size)
+
+    asyncio.run(play())
+
+
+def test_what_is_ended_on_its_way_leaves_nothing(artifacts: Artifacts, tmp_path: Path) -> None:
+    def enough(done: int, of: int) -> None:
+        if done > of / 2:
+            raise HandlerStopped("enough")
+
+    async def play() -> None:
+        path = a_file(tmp_path, bytes(5 * PART))
+
+        with pytest.raises(HandlerStopped):
+            await artifacts.put("7/x", path, enough)
+
+        assert await artifacts.under("7/") == []
+
+    asyncio.run(play())
+
+
+def test_a_bucket_takes_all_parts_of_the_largest_file() -> None:
+    sizes = [1, PART, 10 * PART, 78 << 30, 200 << 30, 5 << 40]
+
+    parts = [part_of(size) for size in sizes]
+
+    assert all(size / part <= 10_000 for size, part in zip(sizes, parts, strict=True))
+    assert parts[:3] == [PART] * 3
+    assert parts[-1] < 5 << 30

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from telecine.artifacts import Artifacts, Stored, key_of
 from telecine.errors import ArtifactDamaged, BadSpec, HandlerStopped, LeaseLost, NotFound, Rejected, StoreError
 from telecine.facts import Json, Kept, Shelved
 from telecine.worker.held import Attempt, Held
+from telecine.worker.moving import Moving
 from telecine.worker.scratch import Scratch
 from telecine.worker.words import Words
 from telecine.world import World
@@ -35,7 +37,8 @@ class Recorder:
         lease = attempt.lease
         place = (lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token)
         key = key_of(*place, name=name)
-        stored = await self._place.put(key, path)
+        with self._moving(attempt) as moved:
+            stored = await self._place.put(key, path, moved)
         kept = Kept(name=name, token=lease.token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)
         await self._record(attempt, kept)
         return kept
@@ -56,7 +59,9 @@ class Recorder:
         """Are the bytes there, in full size, and with `check` the same? A warning says what is not."""
         key = _key(kept)
         try:
-            found = await self._place.digest(key) if check else Stored(await self._place.stat(key), kept.sha256 or "")
+            found = (
+                await self._digest(attempt, key) if check else Stored(await self._place.stat(key), kept.sha256 or "")
+            )
         except NotFound:
             held.line(attempt, f"{kept.name} was kept, and its bytes are gone", "warning", data={"key": key})
             return False
@@ -73,14 +78,28 @@ class Recorder:
             return known
         path = self.locate(kept)
         if path is not None:
-            found = await self._place.digest(key)
+            found = await self._digest(attempt, key)
         else:
             path = scratch.fetched(attempt.key, f"{self._world.new_id()}{Path(key).suffix}")
-            found = await self._place.get(key, path)
+            with self._moving(attempt) as moved:
+                found = await self._place.get(key, path, moved)
         if found != Stored(kept.size or 0, kept.sha256 or ""):
             raise ArtifactDamaged(f"artifact {key!r} is not what was recorded: {found.size} bytes, another hash")
         attempt.fetched[key] = path
         return path
+
+    async def _digest(self, attempt: Attempt, key: str) -> Stored:
+        with self._moving(attempt) as moved:
+            return await self._place.digest(key, moved)
+
+    @contextmanager
+    def _moving(self, attempt: Attempt) -> Iterator[Moving]:
+        """While bytes move, the attempt is alive; when nobody waits for them any more, they stop."""
+        moving = Moving(attempt, self.mono)
+        try:
+            yield moving
+        finally:
+            moving.over = True
 
     async def read(self, kept: Kept, start: int, length: int | None) -> bytes:
         return await self._place.read(_key(kept), start, length, size=kept.size)

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore, S3Store, from_url
+from obstore.store import LocalStore, ObjectStore, from_url
 
+from telecine.artifacts import local
+from telecine.artifacts.bucket import S3Access, open_bucket
 from telecine.errors import ArtifactError, BadSpec, NotFound
 
+__all__ = ["PART", "Artifacts", "Moved", "S3Access", "Stored", "key_of", "open_bucket", "part_of", "unheard"]
+
 CHUNK = 1 << 20
-# Larger files go up in parts; a bucket takes ten thousand of them.
+# Larger files go up in parts; a bucket takes ten thousand of them. So many bytes are on their way at once.
 PART = 8 << 20
+MOST_PARTS = 9_000
+MOST_FLYING = 32 << 20
+# Larger ones come down in parts, too: no request lasts so long that it is cut off.
+WINDOW = 32 << 20
 AT_ONCE = 16
 MOST_FLUSHED = 1_000
 ERROR_CHARS = 300
 NOT_PARTIAL = "non-partial response"
+
+
+Moved = Callable[[int, int], None]
+
+
+def unheard(done: int, of: int) -> None:
+    """For bytes whose way nobody follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +45,17 @@ class Stored:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Access:
-    """How to reach a bucket; what is None comes from the usual AWS_* variables."""
-
-    endpoint: str | None = None
-    region: str | None = None
-    access_key_id: str | None = None
-    secret_access_key: str | None = field(default=None, repr=False)
-
-
 def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> str:
     """`<job>/<stage>@<version>/<position>/<token>/<name>`: no two attempts ever write the same key."""
     parts = name.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
         raise BadSpec(f"artifact name {name!r} is not a plain relative path")
     return f"{job_id}/{stage}/{position}/{token}/{name}"
+
+
+def part_of(size: int) -> int:
+    """How large the parts of a file are, so that a bucket takes them all."""
+    return max(PART, -(-size // MOST_PARTS))
 
 
 class Artifacts:
@@ -80,13 +87,16 @@ class Artifacts:
         """Where the bytes are, in a local folder. For reading only."""
         return None if self._folder is None else self._folder / key
 
-    async def put(self, key: str, path: Path) -> Stored:
-        """Store the file under the key, whole or not at all; what is hashed is what was stored."""
-        return await asyncio.to_thread(self._put, key, path)
+    async def put(self, key: str, path: Path, moved: Moved = unheard) -> Stored:
+        """Store the file under the key, whole or not at all; what is hashed is what was stored.
 
-    async def get(self, key: str, path: Path) -> Stored:
+        Here and below, `moved` hears in another thread how far it is; what it raises is the end of it.
+        """
+        return await asyncio.to_thread(self._put, key, path, moved)
+
+    async def get(self, key: str, path: Path, moved: Moved = unheard) -> Stored:
         """Fetch the bytes into a file."""
-        return await asyncio.to_thread(self._get, key, path)
+        return await asyncio.to_thread(self._get, key, path, moved)
 
     async def read(self, key: str, start: int = 0, length: int | None = None, *, size: int | None = None) -> bytes:
         """Some bytes, or all from `start` on; fewer where the artifact ends. Who knows its size spares a question."""
@@ -115,9 +125,9 @@ class Artifacts:
                 break
         return bytes(found[start : start + length])
 
-    async def digest(self, key: str) -> Stored:
+    async def digest(self, key: str, moved: Moved = unheard) -> Stored:
         """Size and hash of what is there now."""
-        return await asyncio.to_thread(self._digest, key)
+        return await asyncio.to_thread(self._digest, key, moved)
 
     async def stat(self, key: str) -> int:
         """The size in bytes; `NotFound` if there is nothing."""
@@ -127,7 +137,7 @@ class Artifacts:
     async def under(self, prefix: str) -> list[str]:
         """All keys below `prefix`, a folder's name; in a local folder also what a crash left half written."""
         if self._folder is not None:
-            return await asyncio.to_thread(_files_under, self._folder, prefix)
+            return await asyncio.to_thread(local.files_under, self._folder, prefix)
         found: list[str] = []
         with _told(prefix, "listed"):
             async for some in obstore.list(self._store, prefix=prefix.strip("/"), chunk_size=1000):
@@ -138,7 +148,7 @@ class Artifacts:
         """Remove it; one that is gone already is fine."""
         with suppress(NotFound), _told(key, "deleted"):
             if self._folder is not None:
-                await asyncio.to_thread(_unlink, self._folder, key)
+                await asyncio.to_thread(local.unlink, self._folder, key)
             else:
                 await obstore.delete_async(self._store, key)
 
@@ -155,67 +165,67 @@ class Artifacts:
                     raise end
         return failed
 
-    def _put(self, key: str, path: Path) -> Stored:
-        reading = Reading(path)
-        small = path.stat().st_size <= PART
+    def _put(self, key: str, path: Path, moved: Moved) -> Stored:
+        size = path.stat().st_size
+        reading, part = Reading(path, size, moved), part_of(size)
         with _told(key, "stored"):
-            if small:
+            if size <= PART:
                 content = b"".join(reading.chunks())
                 obstore.put(self._store, key, content, use_multipart=False)
             else:
-                obstore.put(self._store, key, reading.chunks(), chunk_size=PART)
+                flying = MOST_FLYING // part
+                obstore.put(self._store, key, reading.chunks(), chunk_size=part, max_concurrency=max(2, flying))
             if self._folder is not None:
                 self._flush(self._folder / key, self._folder)
         return reading.stored
 
     def _flush(self, path: Path, folder: Path) -> None:
         """A record in the database survives a power cut, so the bytes must too, and the way to them."""
-        _flush(path)
-        _flush(path.parent)
+        local.flush(path)
+        local.flush(path.parent)
         if path.parent not in self._flushed:
             for parent in path.parent.parents:
                 if parent == folder or folder in parent.parents:
-                    _flush(parent)
+                    local.flush(parent)
             self._flushed = {path.parent} if len(self._flushed) > MOST_FLUSHED else self._flushed | {path.parent}
 
-    def _get(self, key: str, path: Path) -> Stored:
+    def _get(self, key: str, path: Path, moved: Moved) -> Stored:
         digest, size = hashlib.sha256(), 0
         with _told(key, "fetched"), path.open("wb") as file:
-            for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
+            for chunk in self._chunks(key, moved):
                 file.write(chunk)
                 digest.update(chunk)
                 size += len(chunk)
         return Stored(size, digest.hexdigest())
 
-    def _digest(self, key: str) -> Stored:
+    def _digest(self, key: str, moved: Moved) -> Stored:
         digest, size = hashlib.sha256(), 0
         with _told(key, "read"):
-            for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
+            for chunk in self._chunks(key, moved):
                 digest.update(chunk)
                 size += len(chunk)
         return Stored(size, digest.hexdigest())
 
+    def _chunks(self, key: str, moved: Moved) -> Iterator[bytes]:
+        found = obstore.get(self._store, key)
+        size, done = found.meta["size"], 0
+        whole = self._folder is not None or size <= WINDOW
+        for chunk in found.stream(min_chunk_size=CHUNK) if whole else self._windows(key, size):
+            done += len(chunk)
+            moved(done, size)
+            yield bytes(chunk)
 
-def open_bucket(place: str, s3: S3Access) -> ObjectStore:
-    """Endpoints other than Amazon's are asked by path, and without TLS if they are named so."""
-    options = {
-        "endpoint": s3.endpoint,
-        "region": s3.region or ("us-east-1" if s3.endpoint else None),
-        "access_key_id": s3.access_key_id,
-        "secret_access_key": s3.secret_access_key,
-        "virtual_hosted_style_request": False if s3.endpoint else None,
-    }
-    config: Any = {name: value for name, value in options.items() if value is not None}
-    return S3Store.from_url(
-        place,
-        config=config,
-        client_options={"allow_http": (s3.endpoint or "").startswith("http://")},
-        retry_config={
-            "max_retries": 5,
-            "retry_timeout": timedelta(seconds=60),
-            "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2},
-        },
-    )
+    def _windows(self, key: str, size: int) -> Iterator[bytes]:
+        for start in range(0, size, WINDOW) if self._ranges else ():
+            try:
+                yield bytes(obstore.get_range(self._store, key, start=start, length=min(WINDOW, size - start)))
+            except BaseError as error:
+                if NOT_PARTIAL not in str(error) or start:
+                    raise
+                self._ranges = False
+                break
+        if not self._ranges:
+            yield from (bytes(chunk) for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK))
 
 
 @contextmanager
@@ -239,8 +249,10 @@ def _first_line(error: Exception) -> str:
 class Reading:
     """A file on its way into the store, hashed as it goes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, of: int, moved: Moved) -> None:
         self._path = path
+        self._of = of
+        self._moved = moved
         self._size = 0
         self._hash = hashlib.sha256()
 
@@ -249,37 +261,9 @@ class Reading:
             while chunk := file.read(CHUNK):
                 self._size += len(chunk)
                 self._hash.update(chunk)
+                self._moved(self._size, self._of)
                 yield chunk
 
     @property
     def stored(self) -> Stored:
         return Stored(self._size, self._hash.hexdigest())
-
-
-# -- A local folder ----------------------------------------------------------------------------------
-
-
-def _files_under(folder: Path, prefix: str) -> list[str]:
-    top = folder / prefix
-    return sorted(str((Path(at) / name).relative_to(folder)) for at, _, names in os.walk(top) for name in names)
-
-
-def _unlink(folder: Path, key: str) -> None:
-    """The file, and the folders that it leaves empty."""
-    path = folder / key
-    path.unlink(missing_ok=True)
-    for parent in path.parents:
-        if parent == folder:
-            return
-        try:
-            parent.rmdir()
-        except OSError:
-            return
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
