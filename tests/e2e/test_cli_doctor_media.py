@@ -11,7 +11,7 @@ from telecine.media.layers import offered
 from tests.e2e.cli import Shell
 from tests.s3 import KEY, SECRET, serve_s3
 
-ALL_STAND = {"landlock": 7, "tcp": True, "netns": True, "rlimits": ["as"]}
+ALL_STAND = {"landlock": 7, "tcp": True, "netns": True, "seccomp": True, "rlimits": ["as"]}
 ALL_REFUSED: dict[str, str | None] = {one: "refused" for _, _, tries in WALLS for one in tries} | {"scratch": None}
 
 
@@ -23,11 +23,13 @@ def test_walls_that_bite_are_fine() -> None:
     found = list(_verdicts(Found(ALL_STAND, ALL_REFUSED)))
 
     assert words(found, "wrong") == ""
-    assert "other files (landlock), TCP (tcp), UDP (netns), more memory (rlimits)" in words(found, "ok")
+    every = "other files (landlock), TCP (tcp), UDP (netns), Unix sockets (seccomp), more memory (rlimits)"
+    assert every in words(found, "ok")
 
 
 @pytest.mark.parametrize(
-    ("tried", "wall"), [("read", "landlock"), ("tcp", "tcp"), ("udp", "netns"), ("memory", "rlimits")]
+    ("tried", "wall"),
+    [("read", "landlock"), ("tcp", "tcp"), ("udp", "netns"), ("unix", "seccomp"), ("memory", "rlimits")],
 )
 def test_a_wall_that_lets_something_through_is_a_fault(tried: str, wall: str) -> None:
     found = list(_verdicts(Found(ALL_STAND, {**ALL_REFUSED, tried: None})))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import subprocess
@@ -36,6 +37,7 @@ class Outside:
 
     tcp: socket.socket
     udp: socket.socket
+    unix: socket.socket
     folder: Path
 
     @property
@@ -45,6 +47,7 @@ class Outside:
             write=str(self.folder / "mark"),
             tcp=self.tcp.getsockname()[1],
             udp=self.udp.getsockname()[1],
+            unix=self.unix.getsockname(),
             limits=Limits(memory=LIMIT),
         )
 
@@ -53,10 +56,16 @@ class Outside:
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
     folder = tmp_path_factory.mktemp("outside")
     (folder / "secret").write_text("do not read")
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+    ):
         udp.bind(("127.0.0.1", 0))
         udp.settimeout(0)
-        yield Outside(tcp, udp, folder)
+        unix.bind(str(folder / "socket"))
+        unix.listen()
+        yield Outside(tcp, udp, unix, folder)
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +100,10 @@ def test_the_canary_would_sing_without_walls(outside: Outside, tmp_path: Path) -
         "process",
         "tcp",
         "udp",
+        "unix",
     }
     outside.tcp.accept()[0].close()
+    outside.unix.accept()[0].close()
     assert outside.udp.recv(10) == b"out"
 
 
@@ -125,6 +136,15 @@ def test_udp_is_refused(report: Report, outside: Outside) -> None:
         outside.udp.recv(10)
 
 
+def test_a_socket_that_has_a_path_is_refused(report: Report, outside: Outside) -> None:
+    needs(report, "seccomp")
+    outside.unix.settimeout(0)
+
+    assert "Permission denied" in str(report.tried["unix"])
+    with pytest.raises(BlockingIOError):
+        outside.unix.accept()
+
+
 def test_memory_ends_at_the_limit(report: Report) -> None:
     assert "as" in report.walls["rlimits"]
     assert str(report.tried["memory"]).startswith("MemoryError")
@@ -144,13 +164,62 @@ def test_doctor_hears_what_a_child_will_find(report: Report) -> None:
     assert offered.landlock == report.walls["landlock"]
     assert offered.tcp == report.walls["tcp"]
     assert offered.netns == report.walls["netns"]
+    assert offered.seccomp == report.walls["seccomp"]
     assert offered.rlimits
 
 
 def test_what_is_missing_is_said_in_words() -> None:
-    bare = layers.Layers(landlock=None, tcp=False, netns=False, rlimits=True)
-    old = replace(bare, landlock=3, netns=True)
+    bare = layers.Layers(landlock=None, tcp=False, netns=False, seccomp=False, rlimits=True)
+    old = replace(bare, landlock=3, netns=True, seccomp=True)
 
-    assert len(bare.missing) == 2
+    assert len(bare.missing) == 3
     assert old.missing == ("Landlock is too old for TCP rules",)
-    assert layers.Layers(landlock=7, tcp=True, netns=True, rlimits=True).missing == ()
+    assert layers.Layers(landlock=7, tcp=True, netns=True, seccomp=True, rlimits=True).missing == ()
+
+
+ALONE = """
+import ctypes, json, os, socket, threading
+from telecine.media.child import landlock, seccomp
+
+landlock.no_new_privileges()
+waiting, made = threading.Event(), []
+early = threading.Thread(target=lambda: waiting.wait(20) and made.append(refusal(socket.socketpair)))
+
+def refusal(attempt):
+    try:
+        attempt()
+    except OSError as error:
+        return type(error).__name__
+
+early.start()
+stands = seccomp.restrict()
+waiting.set()
+early.join()
+late = threading.Thread(target=made.append, args=("late",))
+late.start()
+late.join()
+libc = ctypes.CDLL(None, use_errno=True)
+attempts = {
+    "socket": socket.socket,
+    "socketpair": socket.socketpair,
+    "fork": lambda: os.fork() or os._exit(0),
+    "spawn": lambda: os.posix_spawn("/bin/true", ["true"], {}),
+    "exec": lambda: os.execv("/bin/true", ["true"]),
+}
+refused = {name: refusal(attempt) for name, attempt in attempts.items()}
+rings = libc.syscall(425, 1, None), ctypes.get_errno()
+print(json.dumps({"stands": stands, "threads": made, "refused": refused, "rings": rings}))
+"""
+
+
+def test_seccomp_alone_refuses_sockets_and_processes_in_every_thread_but_not_threads() -> None:
+    if not layers.offered().seccomp:
+        pytest.skip("this machine offers no seccomp")
+
+    ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, check=True, timeout=30)
+
+    found = json.loads(ran.stdout)
+    assert found["stands"]
+    assert found["threads"] == ["PermissionError", "late"]
+    assert set(found["refused"].values()) == {"PermissionError"}
+    assert found["rings"] == [-1, errno.EACCES]

@@ -32,6 +32,7 @@ WALLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("landlock", "other files", ("read", "write", "list")),
     ("tcp", "TCP", ("tcp",)),
     ("netns", "UDP", ("udp",)),
+    ("seccomp", "Unix sockets", ("unix",)),
     ("rlimits", "more memory", ("memory",)),
 )
 
@@ -98,22 +99,31 @@ def _absent(walls: dict[str, Any]) -> list[str]:
     lacking = list(offered().missing)
     if not walls.get("netns") and not any("network namespace" in words for words in lacking):
         lacking.append("no network namespace, though the settings of this kernel allow one: a child could send UDP")
+    if not walls.get("seccomp") and not any("seccomp" in words for words in lacking):
+        lacking.append("no seccomp, though this kernel has it: a child could connect to Unix sockets")
     return lacking
 
 
 @contextmanager
 def _outside(folder: Path) -> Iterator[Canary]:
-    """Things that a child must not reach: a file, a folder, two ports on the loopback."""
+    """Things that a child must not reach: a file, a folder, two ports on the loopback, a socket with a path."""
     beyond = folder / "outside"
     beyond.mkdir()
     (beyond / "secret").write_text("not for you")
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        socket.socket(socket.AF_UNIX) as unix,
+    ):
         udp.bind(("127.0.0.1", 0))
+        unix.bind(str(beyond / "socket"))
+        unix.listen()
         yield Canary(
             read=str(beyond / "secret"),
             write=str(beyond / "mark"),
             tcp=tcp.getsockname()[1],
             udp=udp.getsockname()[1],
+            unix=str(beyond / "socket"),
             limits=Limits(memory=CANARY_MEMORY),
         )
 

@@ -15,13 +15,14 @@ from telecine.media.orders import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary:
-    """What to try. The ports are those of listeners on the loopback."""
+    """What to try. The ports are those of listeners on the loopback, `unix` is the path of one."""
 
     op: ClassVar[str] = "canary"
     read: str = "/etc/passwd"
     write: str = "/tmp/telecine-canary"
     tcp: int | None = None
     udp: int | None = None
+    unix: str | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -38,6 +39,8 @@ def run(order: Canary, talk: Talk) -> Mapping[str, Any]:
         tries["tcp"] = lambda: socket.create_connection(("127.0.0.1", order.tcp), timeout=2).close()
     if order.udp is not None:
         tries["udp"] = lambda: _send(order.udp)
+    if order.unix is not None:
+        tries["unix"] = lambda: _connect(str(order.unix))
     if (limit := order.limits.memory) is not None:
         tries["memory"] = lambda: bytearray(limit)
     return {"tried": {name: _refusal(attempt) for name, attempt in tries.items()}}
@@ -54,3 +57,8 @@ def _refusal(attempt: Callable[[], object]) -> str | None:
 def _send(port: int | None) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.sendto(b"out", ("127.0.0.1", port))
+
+
+def _connect(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as unix:
+        unix.connect(path)

@@ -1,6 +1,6 @@
 """Lock the child in before it sees the first byte of a source.
 
-    die with the parent → empty network → imports and warm-up → rlimits → no new privileges → Landlock → work
+    die with the parent → empty network → imports and warm-up → rlimits → no new privileges → Landlock → seccomp → work
 
 Warm first: Python and PyAV import lazily, and behind Landlock that fails in the middle of the work. The network goes
 before all threads: a user namespace is only for a process that has one.
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from telecine.media.child import landlock
+from telecine.media.child import landlock, seccomp
 from telecine.media.child.talk import Refused
 from telecine.media.families import FAMILIES
 from telecine.media.layers import LANDLOCK_TCP_SINCE
@@ -71,13 +71,14 @@ def enter(order: Any, operation: ModuleType, scratch: Path, *, netns: bool) -> d
     hardware = [need for family in _families(order) for need in FAMILIES[family].needs]
     limited = list(_limit(order.limits, address_space=not hardware, namespaced=netns))
     if sys.platform != "linux":
-        return {"landlock": None, "tcp": False, "netns": False, "rlimits": limited}
+        return {"landlock": None, "tcp": False, "netns": False, "seccomp": False, "rlimits": limited}
     landlock.no_new_privileges()
     abi = landlock.restrict(scratch, hardware)
     return {
         "landlock": abi,
         "tcp": abi is not None and abi >= LANDLOCK_TCP_SINCE,
         "netns": netns,
+        "seccomp": seccomp.restrict(),
         "rlimits": limited,
     }
 
