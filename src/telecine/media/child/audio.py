@@ -18,7 +18,7 @@ from av.audio.frame import AudioFrame
 from av.packet import Packet
 
 from telecine.media.child import opening
-from telecine.media.child.listening import BLOCK, Tape, blocks, decoded
+from telecine.media.child.listening import BLOCK, Hearing, Tape, blocks
 from telecine.media.child.mixing import TARGETS
 from telecine.media.child.muxer import Sink, options
 from telecine.media.child.talk import Refused, Talk
@@ -28,7 +28,10 @@ _BITEXACT = 1 << 23  # of a codec: no version of the encoder in the stream
 
 
 def run(order: EncodeAudio, talk: Talk) -> Mapping[str, Any]:
-    """Say each missing segment as it closes; at last how many there are, and of how many samples."""
+    """Say each missing segment as it closes; at last how many there are, of how many samples.
+
+    `damaged` packets of the source cannot be decoded: there is silence instead.
+    """
     tape = Tape(
         start=order.start,
         time_base=order.sound.time_base,
@@ -38,13 +41,24 @@ def run(order: EncodeAudio, talk: Talk) -> Mapping[str, Any]:
     )
     borders = frame_borders(order.borders, tape.samples, tape.rate)
     missing = sorted(set(range(len(order.borders))) - set(order.have))
-    made = 0
+    made = damaged = 0
     if missing:
-        for number, packets in _segments(_packets(order, tape, talk), borders, last=missing[-1]):
-            if number in missing:
-                talk.segment(_written(order.track, number, packets, talk.scratch))
-                made += 1
-    return {"segments": len(order.borders), "made": made, "samples": tape.samples, "frames": borders[-1]}
+        with opening.open_source(talk, order.format) as container:
+            stream = opening.stream_of(container, order.sound.stream)
+            opening.prepare(stream, order.limits.threads)
+            hearing = Hearing(container, stream, talk)
+            for number, packets in _segments(_packets(hearing, order, tape, talk), borders, last=missing[-1]):
+                if number in missing:
+                    talk.segment(_written(order.track, number, packets, talk.scratch))
+                    made += 1
+            damaged = hearing.damaged
+    return {
+        "segments": len(order.borders),
+        "made": made,
+        "samples": tape.samples,
+        "frames": borders[-1],
+        "damaged": damaged,
+    }
 
 
 def warm_up(order: EncodeAudio) -> None:
@@ -75,14 +89,11 @@ def frame_borders(borders: Sequence[Fraction], samples: int, rate: int) -> list[
     return [*firsts, total]
 
 
-def _packets(order: EncodeAudio, tape: Tape, talk: Talk) -> Iterator[Packet[Any]]:
+def _packets(hearing: Hearing, order: EncodeAudio, tape: Tape, talk: Talk) -> Iterator[Packet[Any]]:
     """The encoded track, packet by packet."""
     heard = 0
-    with opening.open_source(talk, order.format) as container, _Encoder(order.track) as encoder:
-        stream = opening.stream_of(container, order.sound.stream)
-        opening.prepare(stream, order.limits.threads)
-        frames = _counted(decoded(container, stream, talk.note), order)
-        for block in blocks(frames, tape):
+    with _Encoder(order.track) as encoder:
+        for block in blocks(_counted(iter(hearing), order), tape):
             yield from encoder.encode(block)
             heard += block.samples
             talk.progress(heard)

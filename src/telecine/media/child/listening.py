@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,10 +15,12 @@ from av.filter import Graph
 
 from telecine.media.child import opening
 from telecine.media.child.mixing import TARGETS, pan
+from telecine.media.child.talk import Talk
 
 BLOCK = 1024  # samples of an AAC frame
 _SILENCE = 4096
 _JITTER = 2  # frames that a stream's times may be off before it counts as a gap
+_EDGE = 2  # broken packets before the first sound or after the last one that are no damage
 _TOLD = 5  # broken packets that are noted one by one
 
 
@@ -51,26 +53,59 @@ def blocks(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[AudioFrame]:
             return
 
 
-def decoded(container: InputContainer, stream: Any, note: Callable[[str], None]) -> Iterator[AudioFrame]:
-    """Every frame of the stream. A broken packet leaves a gap, a broken file an early end: both are noted."""
-    broken = 0
-    try:
-        for packet in opening.demuxed(container, stream):
-            try:
-                frames: Any = packet.decode()
-                yield from frames
-            except av.error.FFmpegError as error:
-                if not opening.is_damage(error):
-                    raise
-                broken += 1
-                if broken <= _TOLD:
-                    note(f"audio stream {stream.index}: a packet cannot be decoded: {error}")
-    except av.error.FFmpegError as error:
-        if not opening.is_damage(error):
-            raise
-        note(f"audio stream {stream.index} cannot be read to its end: {error}")
-    if broken > _TOLD:
-        note(f"audio stream {stream.index}: {broken} packets cannot be decoded")
+class Hearing:
+    """Every frame of the stream. A broken packet leaves a gap, a broken file an early end: both are noted and counted.
+
+    A track that was cut out of a longer one begins and ends in mid-frame: a few broken packets there are no damage.
+    """
+
+    def __init__(self, container: InputContainer, stream: Any, talk: Talk) -> None:
+        self._container = container
+        self._stream = stream
+        self._talk = talk
+        self._broken = 0
+        self._in_a_row = 0
+        self._has_begun = False
+        self.damaged = 0  # packets that cannot be decoded, or only with faults, and an end that is missing
+
+    def __iter__(self) -> Iterator[AudioFrame]:
+        try:
+            for packet in opening.demuxed(self._container, self._stream):
+                yield from self._out_of(packet)
+        except av.error.FFmpegError as error:
+            if not opening.is_damage(error):
+                raise
+            self.damaged += 1
+            self._note(f"cannot be read to its end: {error}")
+        self._end_row(is_edge=True)
+        if self._broken > _TOLD:
+            self._note(f"has {self._broken} packets that cannot be decoded")
+
+    def _out_of(self, packet: Any) -> Iterator[AudioFrame]:
+        self._talk.alive()
+        try:
+            frames: list[AudioFrame] = packet.decode()
+        except av.error.FFmpegError as error:
+            if not opening.is_damage(error):
+                raise
+            self._broken += 1
+            self._in_a_row += 1
+            if self._broken <= _TOLD:
+                self._note(f"has a packet that cannot be decoded: {error}")
+            return
+        for frame in frames:
+            self._end_row(is_edge=not self._has_begun)
+            self._has_begun = True
+            self.damaged += frame.is_corrupt
+            yield frame
+
+    def _end_row(self, *, is_edge: bool) -> None:
+        if not (is_edge and self._in_a_row <= _EDGE):
+            self.damaged += self._in_a_row
+        self._in_a_row = 0
+
+    def _note(self, what: str) -> None:
+        self._talk.note(f"audio stream {self._stream.index} {what}")
 
 
 def _pieces(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[AudioFrame]:

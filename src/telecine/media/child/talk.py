@@ -21,6 +21,7 @@ from telecine.media.orders import Init, Segment
 from telecine.media.plain import to_plain
 
 _BETWEEN_PROGRESS = 0.25  # seconds
+_BETWEEN_SIGNS = 5.0  # seconds
 
 
 class Refused(Exception):
@@ -111,9 +112,11 @@ class Talk:
         self._line = line
         self._source = source
         self._unrecorded: dict[str, set[int]] = {}
-        self._frames_said = 0
+        self._frames_said: float = 0
         self._frames = 0
+        self._toward_next = 0
         self._next_progress = 0.0
+        self._next_sign = time.monotonic() + _BETWEEN_SIGNS
         self.scratch = scratch
 
     @property
@@ -148,10 +151,22 @@ class Talk:
 
     def progress(self, frames: int) -> None:
         """How many frames are done. Said four times a second at most."""
-        self._frames = frames
+        if frames != self._frames:
+            self._frames, self._toward_next = frames, 0
         if (now := time.monotonic()) >= self._next_progress:
             self._next_progress = now + _BETWEEN_PROGRESS
-            self._say_progress()
+            self._next_sign = now + _BETWEEN_SIGNS
+            self._say_progress(self._frames)
+
+    def alive(self) -> None:
+        """We are at work, though no frame is done: less is missing of the next one. Said every few seconds at most.
+
+        The number must grow: whoever watches takes one that stands still for a hang.
+        """
+        self._toward_next += 1
+        if (now := time.monotonic()) >= self._next_sign:
+            self._next_sign = now + _BETWEEN_SIGNS
+            self._say_progress(self._frames + 1 - 1 / (1 + self._toward_next))
 
     def note(self, text: str) -> None:
         """Something for the attempt's log."""
@@ -165,13 +180,13 @@ class Talk:
         """The last word. It waits until everything that was said is recorded."""
         while any(self._unrecorded.values()):
             self._hear_ack()
-        self._say_progress()
+        self._say_progress(self._frames)
         self.say(done=result)
 
-    def _say_progress(self) -> None:
-        if self._frames != self._frames_said:
-            self._frames_said = self._frames
-            self.say(progress=self._frames)
+    def _say_progress(self, frames: float) -> None:
+        if frames != self._frames_said:
+            self._frames_said = frames
+            self.say(progress=frames)
 
     def _hear_ack(self) -> None:
         ack = self._line.hear().get("ack")
