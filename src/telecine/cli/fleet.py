@@ -42,7 +42,7 @@ def list_workers(gone: All = False, database: Database = None, as_json: AsJson =
         if as_json:
             show.print_json({"workers": [asdict(worker) for worker in found]})
         elif not found:
-            print("No workers. Start one with `telecine worker --flows MODULE`.")
+            print("No workers. Start one with `telecine worker`.")
         else:
             _print_workers(found, now)
 
