@@ -100,14 +100,16 @@ class Done:
     `plan` names stages further down that fan out, and gives one `Piece` (or bare input) per
     position; `facts` are merged into the subject; `publish` gives this job's artifacts to a new
     version of the subject and makes it the current one; `carry` names artifacts of other jobs (by
-    `Shelved.id`) that belong to that version too; `skip` names stages further down that need not
-    run; `stop` ends the chain on purpose: what has not become ready is skipped.
+    `Shelved.id`) that belong to that version too, `leave` those of this job that do not: working
+    files, which are freed with it; `skip` names stages further down that need not run; `stop` ends
+    the chain on purpose: what has not become ready is skipped.
     """
 
     result: Json = None
     facts: dict[str, Json] | None = None
     publish: bool = False
     carry: tuple[int, ...] = ()
+    leave: tuple[int, ...] = ()
     plan: dict[str, list[Any]] | None = None
     skip: tuple[str, ...] = ()
     stop: bool = False

@@ -146,3 +146,69 @@ async def test_a_version_that_is_freed_while_another_carries_from_it_costs_no_fi
     named = {row["key"] for row in await bed.sql("select key from artifact")}
     assert not named & set(gone.files)
     assert ("a" in named) == (answer.state == "done")
+
+
+# -- Left behind -----------------------------------------------------------------------------------
+
+
+async def kept_two(bed: Bed, lease: Lease) -> list[int]:
+    items = [Kept(name=name, token=1, key=f"{lease.stage} {name}", size=1, sha256=name) for name in ("film", "work")]
+    await bed.engine.keep(lease.task_id, 1, items)
+    return [one.id for one in await bed.engine.artifacts(lease, [lease.stage])]
+
+
+async def test_working_files_do_not_belong_to_the_version_and_are_freed_at_once(bed: Bed) -> None:
+    await bed.enact(a_flow("cut", "join", "tell"))
+    await bed.submit(subject=MOVIE)
+    cut = await bed.take()
+    both = await kept_two(bed, cut)
+    await bed.engine.keep(cut.task_id, 1, [Kept(name="at", token=1, value=1)])
+    await bed.done(cut)
+    join = await bed.take()
+    _, work = await kept_two(bed, join)
+
+    await bed.done(join, publish=True, leave=(*both, work))
+
+    assert keys_of(await shown(bed, join)) == ["join film"]
+    assert keys_of(await bed.engine.artifacts(join, [])) == [None, "join film"]
+    freed = [row["key"] for row in await bed.sql("select key from freed order by key")]
+    assert freed == ["cut film", "cut work", "join work"]
+    # The job goes on: of its tasks, those that have nothing left have kept nothing.
+    assert await bed.status(join.job_id) == "processing"
+    await bed.audited()
+
+
+async def test_a_task_whose_files_are_all_left_behind_has_kept_nothing(bed: Bed) -> None:
+    await bed.enact(a_flow("cut", "join", "tell"))
+    await bed.submit(subject=MOVIE)
+    cut = await bed.take()
+    both = await kept_two(bed, cut)
+    await bed.done(cut)
+
+    await bed.done(await bed.take(), publish=True, leave=tuple(both))
+
+    assert [row["kept"] for row in await bed.sql("select kept from task order by stage")] == [0, 0, 0]
+    await bed.audited()
+
+
+async def test_nobody_leaves_behind_what_a_version_shows_or_another_job_has_kept(bed: Bed) -> None:
+    await bed.enact(a_flow("cut", "join"))
+    await bed.submit(subject=MOVIE)
+    cut = await bed.take()
+    both = await kept_two(bed, cut)
+    await bed.done(cut, publish=True)
+    first = await shown(bed, cut)
+    join = await bed.take()
+    await bed.submit(subject=("movie", "8"))
+    other = await bed.take()
+    theirs = await kept_two(bed, other)
+
+    await bed.done(join, publish=True, leave=(*both, *theirs))
+
+    rows = await bed.sql("select version_id from artifact order by id")
+    assert len(first) == 2
+    assert len({row["version_id"] for row in rows[:2]} - {None}) == 1
+    assert await shown(bed, join) == []
+    assert keys_of(await bed.engine.artifacts(other, [])) == ["cut film", "cut work"]
+    assert await bed.count("freed") == 0
+    await bed.audited()

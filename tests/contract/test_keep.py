@@ -1,9 +1,14 @@
 """Keep and log: what outlives the lease, recorded only under it."""
 
+from typing import Any
+
 import pytest
 
+from telecine.engine.holding import keep
+from telecine.engine.shelf import Shelf
 from telecine.errors import LeaseLost, StoreError
 from telecine.facts import LEASE, MINUTE, SECOND, Holding, Kept, Line, Released
+from telecine.store import Steps
 from tests.bed import Bed
 from tests.make import a_flow, a_policy, a_stage
 
@@ -185,3 +190,25 @@ async def test_release_under_a_beat_that_was_lost_is_still_heard(bed: Bed) -> No
     bed.pass_time(LEASE - MINUTE // 60)
 
     assert (await bed.say(lease, Released())).accepted
+
+
+@pytest.mark.parametrize("before", [1, 40])
+async def test_to_keep_one_file_reads_no_others(bed: Bed, before: int) -> None:
+    lease, _ = await two_leases(bed)
+    await bed.engine.keep(lease.task_id, 1, [an_artifact(f"{number}.m4s") for number in range(before)])
+    work = keep(lease.task_id, 1, [an_artifact("0.m4s")], Shelf())
+    read = {}
+
+    def overheard() -> Steps[None]:
+        answer: Any = None
+        while True:
+            try:
+                step = work.send(answer)
+            except StopIteration:
+                return
+            answer = yield step
+            read[step.name] = len(answer or ())
+
+    await bed.store.run(overheard)
+
+    assert max(read.values()) == 1

@@ -111,7 +111,8 @@ class Change:
             subject = {"kind": job["subject_kind"], "id": job["subject_id"]}
             ledger.learn((job["subject_kind"], job["subject_id"]), job["owner"], done.facts or {})
             if done.publish:
-                ledger.publish.append({**subject, "job_id": job["id"], "carry": list(done.carry)})
+                named = {"carry": list(done.carry), "leave": list(done.leave)}
+                ledger.publish.append({**subject, "job_id": job["id"], **named})
 
 
 def close_job(ledger: Ledger, graph: Graph, before: Stages, change: Change) -> None:

@@ -72,7 +72,9 @@ def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> St
     graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
     stage = graph.stages[row["stage"]]
     latest = {item.name: item for item in items}
-    known = {old["name"]: old for old in (yield Ask("kept_of", {"task_id": task_id, "stage_version": stage.version}))}
+    # Only what has these names: a task keeps thousands of files, one after the other.
+    where = {"task_id": task_id, "stage_version": stage.version, "names": list(latest)}
+    known = {old["name"]: old for old in (yield Ask("kept_named", where))}
     artifacts = [
         {
             "job_id": row["job_id"],

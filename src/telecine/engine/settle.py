@@ -196,7 +196,7 @@ def digest_of(fact: Fact) -> str:
             return "done"
         case Done():
             plan = {k: [_plain(p) for p in v] for k, v in (fact.plan or {}).items()}
-            body: object = [fact.result, fact.facts, fact.publish, plan, fact.skip, fact.stop, fact.carry]
+            body: object = [fact.result, fact.facts, fact.publish, plan, fact.skip, fact.stop, fact.carry, fact.leave]
         case Failed():
             body = [fact.message, fact.code, fact.permanent]
         case Expired() | Overdue():

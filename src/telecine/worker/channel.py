@@ -94,7 +94,7 @@ def fact_from(data: dict[str, Json]) -> Done | Failed | Released:
             plan = fields["plan"]
             if plan is not None:
                 plan = {name: [_piece_from(piece) for piece in pieces] for name, pieces in plan.items()}
-            lists = {"skip": tuple(fields["skip"]), "carry": tuple(fields["carry"])}
+            lists = {"skip": tuple(fields["skip"]), "carry": tuple(fields["carry"]), "leave": tuple(fields["leave"])}
             return Done(**{**fields, "plan": plan, **lists})
         case "failed":
             return Failed(**fields)

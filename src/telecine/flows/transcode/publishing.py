@@ -1,12 +1,21 @@
-"""Publish: the new version becomes the one that people see, in the transaction that ends this task."""
+"""Publish: the new version becomes the one that people see, in the transaction that ends this task.
+
+What only the work needed goes with it: a copy of the source, the index, rungs that were given up, what another encoder
+had begun.
+"""
 
 from __future__ import annotations
 
-from telecine.facts import Done, Json, Outcome
+from collections.abc import Iterable, Sequence
+
+from telecine.facts import Done, Json, Outcome, Shelved
 from telecine.flow import Bench
+from telecine.flows.transcode.collecting import collect
 from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.plan import Plan
 from telecine.flows.transcode.reading import plan_of
+
+WHOLE = ("package", "poster", "sprites")  # stages that make nothing but what is shown
 
 
 async def publish(bench: Bench, options: Options) -> Outcome:
@@ -15,9 +24,18 @@ async def publish(bench: Bench, options: Options) -> Outcome:
     return Done(
         publish=bench.subject is not None,
         carry=plan.carried_ids,
+        leave=working_files(plan, await bench.artifacts(), packaged["dropped"]),
         facts=facts_of(plan, packaged) if bench.subject is not None else None,
         result={"qualities": [rung.name for rung in plan.rungs if rung.name not in packaged["dropped"]]},
     )
+
+
+def working_files(plan: Plan, made: Sequence[Shelved], dropped: Iterable[str]) -> tuple[int, ...]:
+    """Of all that the job has kept, what is of no use to whoever watches the film."""
+    recorded = collect(plan, made, dropped)
+    shown = {one.name for one in recorded.film.renditions}
+    wanted = {None, *(kept.key for (name, _), kept in recorded.kept.items() if name in shown)}
+    return tuple(one.id for one in made if one.stage not in WHOLE and one.kept.key not in wanted)
 
 
 def facts_of(plan: Plan, packaged: Json) -> dict[str, Json]:

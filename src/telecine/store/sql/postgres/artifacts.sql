@@ -29,6 +29,10 @@ select name, token, key, size, sha256, value::text as value, facts::text as fact
     where a.task_id = :task_id and a.generation < j.generation), 0) as retried
 from artifact where task_id = :task_id and stage_version = :stage_version order by name
 
+-- name: kept_named
+select name, sha256, value::text as value from artifact
+where task_id = :task_id and name = any (:names::text[]) and stage_version = :stage_version
+
 -- name: kept_by_job
 -- All that a job has kept, at every position; what was carried over to its version is not its own.
 select id, name, token, key, size, sha256, value::text as value, facts::text as facts, stage, position, stage_version

@@ -177,6 +177,17 @@ with o as (
     returning id
 ), a as (
     update artifact set version_id = (select id from v) where job_id = :job_id and task_id is not null and key is not null
+      and id not in (select unnest(:leave::bigint[]))
+), l as (
+    -- Working files go: their bytes are freed, and a task that has nothing else has kept nothing.
+    delete from artifact where id = any (:leave::bigint[]) and job_id = :job_id and task_id is not null
+      and key is not null and version_id is null returning key, task_id
+), f as (
+    insert into freed (key, at) select distinct key, {now} from l on conflict do nothing
+), t as (
+    update task set kept = 0 where id in (select task_id from l) and not exists (
+        select 1 from artifact x where x.task_id = task.id
+          and (x.id not in (select unnest(:leave::bigint[])) or x.version_id is not null or x.key is null))
 ), c as (
     insert into artifact (job_id, token, name, stage, position, stage_version, key, size, sha256, facts, version_id,
         created_at)

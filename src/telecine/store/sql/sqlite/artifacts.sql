@@ -21,6 +21,10 @@ select name, token, key, size, sha256, value, facts, coalesce((
     where a.task_id = :task_id and a.generation < j.generation), 0) as retried
 from artifact where task_id = :task_id and stage_version = :stage_version order by name
 
+-- name: kept_named
+select name, sha256, value from artifact
+where task_id = :task_id and name in (select value from json_each(:names)) and stage_version = :stage_version
+
 -- name: kept_by_job
 -- All that a job has kept, at every position; what was carried over to its version is not its own.
 select id, name, token, key, size, sha256, value, facts, stage, position, stage_version from artifact

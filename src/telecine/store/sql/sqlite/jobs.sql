@@ -143,8 +143,19 @@ update subject_version set left_at = {now}
 where id = (select current_version from subject where kind = :kind and id = :id);
 insert into subject_version (kind, subject_id, number, job_id, published_at)
 select :kind, :id, coalesce(max(number), 0) + 1, :job_id, {now} from subject_version where kind = :kind and subject_id = :id;
+-- Working files go: their bytes are freed, and a task that has nothing else has kept nothing.
+insert into freed (key, at) select key, {now} from artifact
+where id in (select value from json_each(:leave)) and job_id = :job_id and task_id is not null and key is not null
+  and version_id is null on conflict do nothing;
+update task set kept = 0 where job_id = :job_id
+  and id in (select task_id from artifact where id in (select value from json_each(:leave)))
+  and not exists (select 1 from artifact a where a.task_id = task.id
+    and (a.id not in (select value from json_each(:leave)) or a.version_id is not null or a.key is null));
+delete from artifact
+where id in (select value from json_each(:leave)) and job_id = :job_id and task_id is not null and key is not null
+  and version_id is null;
 update artifact set version_id = (select max(id) from subject_version)
-where job_id = :job_id and task_id is not null and key is not null;
+where job_id = :job_id and task_id is not null and key is not null and id not in (select value from json_each(:leave));
 insert into artifact (job_id, token, name, stage, position, stage_version, key, size, sha256, facts, version_id, created_at)
 select :job_id, token, name, stage, position, stage_version, key, size, sha256, facts,
     (select max(id) from subject_version), {now}
