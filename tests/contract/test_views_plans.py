@@ -84,6 +84,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("carry_hold", {"ids": list(range(1, SOME))}),
     ("fleet_of", {"flow": "film", "within": 30_000}),
     ("kept_of_version", {"version": 7}),
+    ("kept_since", {"job_id": _JOB, "stages": ["cut"], "after": 5, "young": 30_000}),
     ("worked", {"job_id": _JOB}),
     ("version_find", {"kind": "movie", "id": "s7", "number": 1}),
     ("subject_show", {"kind": "movie", "id": "s7", "most": SOME}),

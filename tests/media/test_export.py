@@ -103,7 +103,6 @@ def test_exporting_again_copies_nothing_and_changes_nothing(tmp_path: Path, fold
     before = {path: (folder / path).stat().st_mtime_ns for path in files(folder)}
 
     with Export(folder, "7") as export:
-        assert export.lacking(film) == []
         export.finish(film, no_place, {"poster.jpg": tmp_path / "poster"})
 
     assert {path: (folder / path).stat().st_mtime_ns for path in files(folder)} == before
@@ -189,7 +188,33 @@ def test_a_new_version_stands_beside_the_old_one_until_it_is_whole(tmp_path: Pat
     assert {path.split("/seg")[0] for path in files(folder) if "seg" in path} == {"video/h264-540p-2"}
     assert not (folder / "video/h264-360p").exists()
     with Export(folder, "8") as export:
-        assert export.lacking(new) == []
+        export.finish(new, no_place)
+
+
+def test_a_long_film_asks_no_more_of_the_file_system_than_a_short_one(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def counting(path: Path, follow: Callable[[Path], object]) -> object:
+        asked.append(path)
+        return follow(path)
+
+    counts = []
+    for many in (3, 90):
+        film = a_film(a_video(sizes=(40,) * many), audios=(), timing=a_timing(segments=many))
+        film, shelf = a_shelf(tmp_path / f"shelf-{many}", film)
+        with Export(folder / str(many), "7") as export:
+            export.update(film, shelf)
+        asked.clear()
+        with monkeypatch.context() as patch, Export(folder / str(many), "7") as export:
+            for name in ("resolve", "is_file", "exists", "stat"):
+                real = getattr(Path, name)
+                patch.setattr(Path, name, lambda path, *_, real=real, **__: counting(path, real))
+            export.update(film, no_place)
+        counts.append(len(asked))
+
+    assert counts[0] == counts[1] > 0
 
 
 def test_a_segment_that_was_made_anew_replaces_the_old_one(tmp_path: Path, folder: Path) -> None:

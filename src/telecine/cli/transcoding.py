@@ -83,7 +83,7 @@ def plain(state: Progress) -> str:
 
 
 def told(sentence: str, *, as_json: bool) -> None:
-    print(sentence, file=sys.stderr if as_json else sys.stdout)
+    print(sentence, file=sys.stderr if as_json else sys.stdout, flush=True)
 
 
 def _picture(file: File, state: Progress) -> RenderableType:

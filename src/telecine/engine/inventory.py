@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from telecine.engine.provisions import published, shelved
 from telecine.errors import NotFound
-from telecine.facts import Instant, Millis, Shelved
+from telecine.facts import SECOND, Instant, Millis, Shelved
 from telecine.store import Ask, Steps
 
 __all__ = ["Count", "carried", "of_job", "of_version", "published", "tally"]
+
+
+YOUNG = 30 * SECOND  # no transaction that keeps something lasts longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,12 @@ def of_job(job_id: int, stages: Sequence[str]) -> Steps[list[Shelved]]:
     """All that these stages have kept so far; none named: all."""
     rows = yield Ask("kept_by_job", {"job_id": job_id, "stages": list(stages), "all_stages": not stages})
     return [shelved(row) for row in rows]
+
+
+def since(job_id: int, stages: Sequence[str], after: int) -> Steps[list[Shelved]]:
+    """What these stages have kept since the artifact with this id, and once more what is young."""
+    asked = {"job_id": job_id, "stages": list(stages), "after": after, "young": YOUNG}
+    return [shelved(row) for row in (yield Ask("kept_since", asked))]
 
 
 def carried(job_id: int) -> Steps[list[Shelved]]:

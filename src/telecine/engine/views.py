@@ -81,6 +81,10 @@ class Views:
         """All that these stages of a job have kept so far, with its place; none named: all of them."""
         return await self._store.read(lambda: inventory.of_job(job_id, stages))
 
+    async def kept_since(self, job_id: int, after: int, *stages: str) -> list[Shelved]:
+        """What these stages have kept since the artifact with this id; some that are young may be told again."""
+        return await self._store.read(lambda: inventory.since(job_id, stages, after))
+
     async def carried(self, job_id: int) -> list[Shelved]:
         """What a job's published version has taken over from the one before it."""
         return await self._store.read(lambda: inventory.carried(job_id))

@@ -22,7 +22,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 
@@ -68,6 +69,7 @@ class Export:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder.resolve()
         self._version = version
+        self._homes: set[str] = set()  # folders that were seen to be inside
         self._lock = _locked(self.folder)
         try:
             self._written, self._folders, self._foreign = self._noted()
@@ -81,13 +83,8 @@ class Export:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         os.close(self._lock)
 
-    def lacking(self, film: Film) -> list[Item]:
-        """The inits and segments that are not in the folder yet; `update` and `finish` ask `place` for just these."""
-        layout = self._layout(film)
-        return [item for item, mark in _items(film) if not self._has(layout.path(*item), mark)]
-
     def update(self, film: Film, place: Place) -> None:
-        """Show what may be watched now of a film that is still encoded."""
+        """Show what may be watched now of a film that is still encoded; `place` is asked for what is not there yet."""
         self._show(film, film.preview(), place, {})
 
     def finish(self, film: Film, place: Place, extras: Mapping[str, Path | bytes] | None = None) -> None:
@@ -103,7 +100,8 @@ class Export:
         lists = _lists(shown, layout)
         items = {layout.path(*item): (item, mark) for item, mark in _items(shown)}
         named = {*items, *extras, *lists}
-        lack = [path for path, (_, mark) in items.items() if not self._has(path, mark)]
+        there = self._there(items)
+        lack = [path for path, (_, mark) in items.items() if path not in there or self._written.get(path) != mark]
         self._claim(named)
         for path in lack:
             item, mark = items[path]
@@ -152,14 +150,21 @@ class Export:
                     break
             self._written.pop(path)
 
-    def _has(self, path: str, mark: str) -> bool:
-        return self._written.get(path) == mark and self._inside(path).is_file()
+    def _there(self, paths: Iterable[str]) -> set[str]:
+        """Which files are in the folders of these: folders are listed, because a long film has thousands of files."""
+        found: set[str] = set()
+        for home in {path.rpartition("/")[0] for path in paths}:
+            with suppress(FileNotFoundError), os.scandir(self._inside(f"{home}/{MASTER}").parent) as listed:
+                found |= {f"{home}/{one.name}" for one in listed if one.is_file()}
+        return found
 
     def _inside(self, path: str) -> Path:
         """The path in the folder; a note that was tampered with must not lead out of it."""
         to = self.folder / path
-        if ".." in PurePosixPath(path).parts or not to.parent.resolve().is_relative_to(self.folder):
+        home = path.rpartition("/")[0]
+        if ".." in path.split("/") or (home not in self._homes and not to.parent.resolve().is_relative_to(self.folder)):
             raise BadSpec(f"{path!r} leads out of the export {self.folder}")
+        self._homes.add(home)
         return to
 
     # --- the note ----------------------------------------------------------------------------------------------------
@@ -188,7 +193,7 @@ class Export:
 
     def _note(self) -> None:
         note = {"format": FORMAT, "version": self._version, "folders": self._folders, "files": self._written}
-        self._put(NOTE, json.dumps(note, indent=0).encode())
+        self._put(NOTE, json.dumps(note).encode())
 
     def _layout(self, film: Film) -> Layout:
         for one in film.renditions:

@@ -142,7 +142,7 @@ def seconds(ticks: int, one: Rendition) -> Fraction:
 
 
 def longest(one: Rendition) -> Fraction:
-    return max((seconds(piece.duration, one) for piece in one.pieces), default=Fraction(0))
+    return seconds(max((piece.duration for piece in one.pieces), default=0), one)
 
 
 def nearest(durations: Iterable[Fraction]) -> int:

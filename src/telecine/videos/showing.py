@@ -3,39 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from telecine.artifacts import Artifacts
 from telecine.engine.views import Views
-from telecine.errors import NotFound
+from telecine.errors import NotFound, TelecineError
 from telecine.facts import Kept, Shelved
 from telecine.flows.transcode.collecting import INIT, STAGES, Recorded, collect
 from telecine.flows.transcode.plan import Plan
-from telecine.media.export import Export, Item
+from telecine.media.export import Export
+from telecine.media.film import Film
+from telecine.media.playlists import Kind
 from telecine.videos.recorded import dropped_of, plan_of
 
 
 class Showing:
-    """One job's film in a folder: `update` shows what may be watched already, `finish` the whole."""
+    """One job's film in a folder: `update` shows what may be watched already, `finish` the whole.
+
+    A long film has thousands of rows and files, and those who watch it grow look often. So one `Showing` remembers what
+    it has read and shown, and all that grows with the film is done in a thread: a worker may live on the same loop.
+    """
 
     def __init__(self, views: Views, artifacts: Artifacts, job_id: int, folder: Path) -> None:
         self._views = views
         self._artifacts = artifacts
         self._job_id = job_id
         self._folder = folder
+        self._forget()
+
+    def _forget(self) -> None:
+        self._known: dict[int, Shelved] = {}
+        self._carried: list[Shelved] = []
+        self._base: tuple[Plan, dict[str, str]] | None = None  # what the rows were last read by
+        self._shown: Film | None = None
+        self._prefix = 0
 
     async def update(self) -> int:
         """Show what there is; answers how many segments of all required renditions can be watched."""
-        recorded = await self._recorded()
-        if recorded is None or not recorded.film.prefix:
-            return 0
-        await self._write(recorded, None)
-        return recorded.film.prefix
+        try:
+            return await self._grow()
+        except BaseException:
+            self._forget()  # it may be a memory that is wrong: the next look reads everything
+            raise
 
     async def finish(self) -> Path:
         """The whole film; the path of its master playlist."""
+        self._forget()
         recorded = await self._recorded()
         if recorded is None:
             raise NotFound(f"job {self._job_id} has nothing to show yet")
@@ -45,40 +61,85 @@ class Showing:
         await self._write(recorded, extras)
         return self._folder / "master.m3u8"
 
+    async def _grow(self) -> int:
+        if recorded := await self._recorded():
+            shown, prefix, is_new = await asyncio.to_thread(self._look, recorded.film)
+            if prefix and is_new:
+                await self._write(recorded, None)
+            self._shown, self._prefix = shown, prefix
+        return self._prefix
+
+    def _look(self, film: Film) -> tuple[Film, int, bool]:
+        shown = film.preview()
+        return shown, shown.prefix, shown != self._shown
+
+    # --- what is recorded --------------------------------------------------------------------------------------------
+
     async def _recorded(self) -> Recorded | None:
+        """The film as it is now; None if there is none yet, or nothing else than at the last look."""
         plan = await plan_of(self._views, self._job_id)
         if plan is None or any(rung.name not in plan.inits for rung in plan.rungs):
             return None  # there is no plan yet, or its encoder was not opened yet
         job = await self._views.job(self._job_id)
-        shelved = await self._views.kept(self._job_id, *STAGES)
-        if plan.carried_ids and job.subject is not None:
-            shelved += await self._carried(plan, job.subject)
-        return collect(plan, shelved, await dropped_of(self._views, job))
+        base = (plan, await dropped_of(self._views, job))
+        rows = await self._views.kept_since(self._job_id, max(self._known, default=0), *STAGES)
+        news = {one.id: one for one in rows if self._known.get(one.id) != one}
+        if not news and base == self._base:
+            return None
+        self._known |= news
+        self._base = base
+        if len(self._carried) < len(plan.carried_ids) and job.subject is not None:
+            self._carried = await self._taken_over(plan, job.subject)
+        rows = sorted(self._known.values(), key=lambda one: (one.stage, one.position, one.kept.name))
+        return await asyncio.to_thread(collect, plan, rows + self._carried, base[1])
 
-    async def _carried(self, plan: Plan, subject: tuple[str, str]) -> Iterable[Shelved]:
+    async def _taken_over(self, plan: Plan, subject: tuple[str, str]) -> list[Shelved]:
         """Once published they are copies of their rows under this job; before, rows of the version before."""
         if own := await self._views.carried(self._job_id):
             return own
         wanted = set(plan.carried_ids)
         return [one for one in await self._views.published(*subject) if one.id in wanted]
 
-    async def _write(self, recorded: Recorded, extras: dict[str, Kept] | None) -> None:
-        with Export(self._folder, str(self._job_id)) as export, TemporaryDirectory() as spare:
-            paths: dict[Item, Path] = {}
-            for item in export.lacking(recorded.film if extras is not None else recorded.film.preview()):
-                kind, name, number = item
-                kept = recorded.kept[name, INIT if kind == "init" else number]
-                paths[item] = await self._file(kept, Path(spare) / f"{name}-{kind}-{number}")
-            if extras is None:
-                await asyncio.to_thread(export.update, recorded.film, lambda *item: paths[item])
-                return
-            beside = {name: await self._file(kept, Path(spare) / name) for name, kept in extras.items()}
-            await asyncio.to_thread(export.finish, recorded.film, lambda *item: paths[item], beside)
+    # --- the folder --------------------------------------------------------------------------------------------------
 
-    async def _file(self, kept: Kept, spare: Path) -> Path:
+    async def _write(self, recorded: Recorded, extras: Mapping[str, Kept] | None) -> None:
+        carrier = _Carrier(self._artifacts)
+        try:
+            await asyncio.to_thread(self._export, recorded, extras, carrier)
+        finally:
+            carrier.stopped.set()
+
+    def _export(self, recorded: Recorded, extras: Mapping[str, Kept] | None, carrier: _Carrier) -> None:
+        with Export(self._folder, str(self._job_id)) as export, TemporaryDirectory() as spare:
+
+            def place(kind: Kind, name: str, number: int) -> Path:
+                kept = recorded.kept[name, INIT if kind == "init" else number]
+                return carrier.bring(kept, Path(spare) / "piece")  # it is copied before the next one is asked for
+
+            if extras is None:
+                export.update(recorded.film, place)
+                return
+            beside = {
+                name: carrier.bring(kept, Path(spare) / str(number))
+                for number, (name, kept) in enumerate(extras.items())
+            }
+            export.finish(recorded.film, place, beside)
+
+
+class _Carrier:
+    """Brings files to a thread. Nobody can stop a thread, but whoever asks for the next file hears of `stopped`."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+        self._loop = asyncio.get_running_loop()
+        self.stopped = threading.Event()
+
+    def bring(self, kept: Kept, spare: Path) -> Path:
         """Where the bytes lie; those in a bucket are brought here first."""
         assert kept.key is not None
+        if self.stopped.is_set():
+            raise TelecineError("nobody waits for this film any more")
         path = self._artifacts.path(kept.key)
         if path is None:
-            await self._artifacts.get(kept.key, spare)
+            asyncio.run_coroutine_threadsafe(self._artifacts.get(kept.key, spare), self._loop).result()
         return path or spare

@@ -7,6 +7,14 @@ join stage s on s.job_id = t.job_id and s.number = t.stage
 where a.job_id = :job_id and a.key is not null and instr(a.name, '/') > 0
 group by 1, 2 order by 1, 2
 
+-- name: kept_since
+-- What a job has kept since the artifact with the id :after. One that was kept anew has its old id, and a transaction
+-- may end after another that took later ids: whatever is young is told again.
+select id, name, token, key, size, sha256, value, facts, stage, position from artifact
+where job_id = :job_id and task_id is not null and stage in (select value from json_each(:stages))
+  and (id > :after or created_at > {now} - :young)
+order by id
+
 -- name: worked
 -- For how long anybody worked on a job. What ran side by side counts once; a lost attempt ended when its worker was
 -- last heard of, not when somebody came by.
