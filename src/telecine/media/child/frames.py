@@ -2,7 +2,8 @@
 
 Seeking lies: a demuxer may land behind the place, and a decoder that began in mid-film may leave frames out. So each
 frame is compared with the index, and when one does not come the source is opened again and read from further back: one
-keyframe, two, at last from the beginning. What came before was right, so nothing is done twice.
+keyframe, then two. An order whose keyframes end before that begins with the film, or with a film in which nobody can
+seek: then it is read from the beginning. What came before was right, so nothing is done twice.
 
 A frame that never comes fails the order; if it may `mend`, the one before stands in for it.
 """
@@ -23,7 +24,7 @@ from telecine.media.child.opening import demuxed, is_damage, open_source, prepar
 from telecine.media.child.talk import Refused, Talk
 from telecine.media.orders import EncodeVideo
 
-_FURTHER_BACK = 2  # keyframes before the nearest one; after that we read from the beginning
+_FURTHER_BACK = 2  # keyframes before the nearest one: more would be hours of decoding for one frame
 
 
 class Frames:
@@ -35,7 +36,6 @@ class Frames:
         self._at = first - order.first
         self._stop = last - order.first
         self._before: VideoFrame | None = None
-        self._after: tuple[int, VideoFrame] | None = None
         self._refused: set[int | None] = set()  # times of packets: one may be met again on a way back
         self.corrupt = 0  # frames that it gave, but calls corrupt
         self.mended = 0  # frames of the output that another one stands in for
@@ -49,17 +49,22 @@ class Frames:
         """Each frame, with the numbers of the output frames that show it."""
         back = 0
         while self._at < self._stop:
-            before = self._at
+            nearest = self._nearest()
+            if back > self._furthest():
+                yield from self._stood_in(None)
+                return
             yield from self._until_one_is_missing(back)
-            back = 0 if self._at > before else back + 1
-            if self._at < self._stop and back > _FURTHER_BACK + 1:
-                yield from self._stood_in()
-                back = 0
+            back = back + 1 if self._nearest() == nearest else 0
 
     def _until_one_is_missing(self, back: int) -> Iterator[tuple[range, VideoFrame]]:
-        times, began = self._order.times, self._at
-        self._after = None
+        """Frames from this far back on. Whoever begins as far back as it goes need not turn back for a later frame."""
+        times, began, is_last = self._order.times, self._at, back == self._furthest()
         for frame in self._decoded(back):
+            if is_last and frame.pts is not None and frame.pts > times[self._at]:
+                yield from self._stood_in(frame)
+                began = self._at
+                if self._at == self._stop:
+                    return
             wanted = times[self._at]
             if frame.pts is None or frame.pts < wanted:
                 self._before = frame
@@ -69,7 +74,6 @@ class Frames:
                     )
                 continue
             if frame.pts > wanted:
-                self._after = frame.pts, frame
                 return
             self._before = frame
             numbers = self._numbers_of(wanted)
@@ -79,9 +83,9 @@ class Frames:
             if self._at == self._stop:
                 return
 
-    def _stood_in(self) -> Iterator[tuple[range, VideoFrame]]:
-        """For frames that do not come, up to the next that does: the last one before them, or else that next one."""
-        until, after = self._after or (None, None)
+    def _stood_in(self, after: VideoFrame | None) -> Iterator[tuple[range, VideoFrame]]:
+        """For frames that do not come, up to `after` or the end: the last one before them, or else the one after."""
+        until = None if after is None else after.pts
         shown = self._before or after
         if shown is None or not self._order.mend:
             raise self._missing()
@@ -113,6 +117,7 @@ class Frames:
 
     def _out_of(self, packets: Iterator[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         for packet in packets:
+            self._talk.alive()
             try:
                 yield from packet.decode()
             except FFmpegError as error:
@@ -121,9 +126,17 @@ class Frames:
                 self._refused.add(packet.pts)
 
     def _seek(self, container: InputContainer, stream: VideoStream, back: int) -> None:
-        nearest = bisect_right(self._order.keys, self._order.times[self._at]) - 1
-        if back <= _FURTHER_BACK and nearest >= back:
+        nearest = self._nearest()
+        if nearest >= back:
             container.seek(self._order.keys[nearest - back], stream=stream, backward=True)
+
+    def _nearest(self) -> int:
+        """The place among the keys of the last one at or before the next frame; -1: all are behind it."""
+        return bisect_right(self._order.keys, self._order.times[min(self._at, len(self._order.times) - 1)]) - 1
+
+    def _furthest(self) -> int:
+        """How many keys back the last way is; one more than there are means the beginning."""
+        return min(_FURTHER_BACK, self._nearest() + 1)
 
     def _missing(self) -> Refused:
         number, time = self._order.first + self._at, self._order.times[self._at]
