@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import av
 import pytest
+from av.packet import Packet
 
 from telecine.media.child import audio
 from tests.media.hand import Told, carry_out
@@ -29,7 +31,7 @@ def wiped(path: Path, which: Callable[[int, float], bool]) -> Path:
     """The film with these packets of its sound overwritten, by their number and time."""
     data = bytearray(path.read_bytes())
     with av.open(str(path)) as source:
-        packets: Iterable[av.Packet] = [one for one in source.demux(audio=0) if one.size]
+        packets: Iterable[Packet[Any]] = [one for one in source.demux(audio=0) if one.size]
         for number, packet in enumerate(packets):
             assert packet.pts is not None
             assert packet.pos is not None

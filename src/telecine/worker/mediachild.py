@@ -31,6 +31,8 @@ MOST_LINE = 64 << 20
 MOST_ASKED = 64 << 20
 MOST_ORDER = 64 << 10  # of an order that is recorded with its step
 TAIL_BYTES = 4_096
+TAIL_READ = 1 << 16
+MOST_PIPE = 1 << 20  # bytes that wait in a pipe, at most
 TOLD_CHARS = 600  # of the tail, in an error's message
 LAST_SECONDS = 5.0  # from its last word to its end
 
@@ -135,7 +137,7 @@ class Tail:
 
     def _read(self) -> bool:
         try:
-            data = os.read(self._handle, 1 << 16)
+            data = os.read(self._handle, TAIL_READ)
         except BlockingIOError:
             return False
         except OSError:
@@ -148,8 +150,9 @@ class Tail:
 
     def drained(self) -> str:
         """Everything that is still in the pipe, too."""
-        while self._read():
-            pass
+        for _ in range(MOST_PIPE // TAIL_READ):  # a child that does not stop printing must not hold us
+            if not self._read():
+                break
         return self._kept.decode(errors="replace").replace("\0", "").strip()
 
     def close(self) -> None:

@@ -78,7 +78,10 @@ class Asked:
         return self._exactly(coming)
 
     def _exactly(self, length: int) -> bytes:
-        read: bytes = self._replies.read(length)
+        try:
+            read: bytes = self._replies.read(length)
+        except OSError as error:  # who hangs up with a request unread resets the line
+            raise SourceFailed("whoever brings the source has hung up") from error
         if len(read) != length:
             raise SourceFailed("whoever brings the source has hung up")
         return read
