@@ -15,10 +15,11 @@ PIECE = 64 << 10
 
 
 class Line:
-    """One direction."""
+    """One direction; whatever goes over it also takes `delay` seconds."""
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, delay: float) -> None:
         self._rate = rate
+        self._delay = delay
         self._free_at = 0.0
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -26,7 +27,7 @@ class Line:
         try:
             while data := await reader.read(PIECE):
                 self._free_at = max(self._free_at, loop.time()) + len(data) / self._rate
-                await asyncio.sleep(self._free_at - loop.time())
+                await asyncio.sleep(self._free_at - loop.time() + self._delay)
                 writer.write(data)
                 await writer.drain()
             writer.close()
@@ -38,11 +39,11 @@ class Line:
 
 
 @contextmanager
-def slow_line(bucket: Bucket, *, up: float, down: float) -> Iterator[Bucket]:
+def slow_line(bucket: Bucket, *, up: float, down: float, delay: float = 0.0) -> Iterator[Bucket]:
     """The same bucket, at the end of a slow line; in a thread of its own."""
     place = urlsplit(bucket.endpoint)
     loop = asyncio.new_event_loop()
-    there, here = Line(up), Line(down)
+    there, here = Line(up, delay), Line(down, 0.0)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection(place.hostname, place.port)

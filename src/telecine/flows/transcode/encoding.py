@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -18,6 +19,9 @@ from telecine.media.grid import Chunk
 from telecine.media.orders import EncodeAudio, Segment
 from telecine.media.plain import from_plain
 from telecine.media.planner import missing, video_order
+
+AT_ONCE = 32
+LOOKING_SHARE = 0.001
 
 
 class Recording:
@@ -69,12 +73,14 @@ def facts_of(segment: Segment) -> dict[str, Any]:
 
 async def recorded(bench: Bench, options: Options) -> set[tuple[str, int]]:
     """The (rung, segment) pairs that earlier attempts have kept and whose bytes are still there."""
-    found = set()
+    found: set[tuple[str, int]] = set()
     since = 0 if options.keep_completed_rungs else bench.brief.retried
-    for name in bench.brief.kept:
-        kept = await bench.kept(name) if name.endswith(".m4s") else None
-        if kept is not None and kept.token > since:
-            found.add((str(kept.facts["rung"]), int(kept.facts["number"])))
+    names = [name for name, kept in bench.brief.kept.items() if name.endswith(".m4s") and kept.token > since]
+    # A film has thousands of them, and a bucket takes its time to answer.
+    for start in range(0, len(names), AT_ONCE):
+        bench.progress(LOOKING_SHARE * start, len(names))
+        some = await asyncio.gather(*(bench.kept(name) for name in names[start : start + AT_ONCE]))
+        found.update((str(kept.facts["rung"]), int(kept.facts["number"])) for kept in some if kept is not None)
     return found
 
 

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import stat
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from telecine.errors import MediaRefused
-from telecine.flow import Bench
+from telecine.facts import Kept
+from telecine.flow import Bench, Reader
 from telecine.flows.transcode.plan import Origin
 from telecine.flows.transcode.reading import kept_by_fetch
 from telecine.media.inputs import LocalFile, hash_file
 
 MOVED = "moved_to"  # a fact of the video: where its source was seen last
+
+SOURCE = "source"
+DOWNLOADED = "download"  # in the scratch folder of the attempt that fetches the source
+AHEAD = 8 << 20
+PLACES = 3
 
 
 @asynccontextmanager
@@ -31,19 +39,69 @@ async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
             os.close(handle)
         return
     kept = await kept_by_fetch(bench, origin.artifact or "")
-    path = bench.locate(kept)
-    if path is None:
+    here = _here(bench, kept)
+    if here is None:
 
         async def read(start: int, length: int) -> bytes:
             return await bench.read(kept, start, length)
 
-        yield {"source": read}
+        yield {"source": Ahead(read)}
         return
-    handle = os.open(path, os.O_RDONLY)
     try:
-        yield {"files": {"source": handle}}
+        yield {"files": {"source": here}}
     finally:
-        os.close(handle)
+        os.close(here)
+
+
+def _here(bench: Bench, kept: Kept) -> int | None:
+    """The artifact as a file on this machine, if it is one, or was downloaded by this very attempt."""
+    path = bench.locate(kept)
+    if path is not None:
+        return os.open(path, os.O_RDONLY)
+    if kept.name != SOURCE:
+        return None
+    try:
+        # A child that ran before may write here: never follow where it points.
+        handle = os.open(bench.scratch / DOWNLOADED, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    about = os.fstat(handle)
+    if stat.S_ISREG(about.st_mode) and about.st_size == kept.size:
+        return handle
+    os.close(handle)
+    return None
+
+
+class Ahead:
+    """Bytes from far away: who reads on where he read before gets more than he asked for, and need not ask again.
+
+    Films are read at a few places in turn (pictures, sound), hence several blocks.
+    """
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._ends: deque[int] = deque([0], maxlen=PLACES)
+
+    async def __call__(self, start: int, length: int) -> bytes:
+        found = self._held(start, length)
+        if found is None:
+            found = await self._read(start, max(length, AHEAD) if start in self._ends else length)
+            if len(found) > length:
+                self._blocks[start] = found
+                if len(self._blocks) > PLACES:
+                    self._blocks.popitem(last=False)
+        if start in self._ends:
+            self._ends.remove(start)
+        self._ends.append(start + length)
+        return found[:length]
+
+    def _held(self, start: int, length: int) -> bytes | None:
+        for at, block in self._blocks.items():
+            if at <= start and start + length <= at + len(block):
+                self._blocks.move_to_end(at)
+                return block[start - at : start - at + length]
+        return None
 
 
 def identity_of(file: LocalFile) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from telecine.errors import MediaRefused
 from telecine.flow import Bench
 from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.origin import identity_of, opened
+from telecine.flows.transcode.origin import DOWNLOADED, SOURCE, identity_of, opened
 from telecine.flows.transcode.plan import Origin
 from telecine.flows.transcode.spec import TranscodeSpec
 from telecine.flows.transcode.talking import answer
@@ -17,7 +17,6 @@ from telecine.media.orders import Probe
 from telecine.media.plain import from_plain
 from telecine.media.source import Source
 
-SOURCE = "source"
 # How much of the stage's progress the bytes are; the rest is reading every packet.
 BYTES_SHARE = 0.5
 
@@ -45,9 +44,11 @@ async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Or
     if kept is None:
         path = Path(spec.source)
         if is_remote(spec.source):
-            path = bench.scratch / "download"
+            path = bench.scratch / DOWNLOADED
             await download(spec.source, path, options.gate, told)
         kept = await bench.keep(SOURCE, path)
+        if bench.locate(kept) is not None:  # nobody needs it twice on one disk; beside a bucket, it is read from here
+            (bench.scratch / DOWNLOADED).unlink(missing_ok=True)
     assert kept.sha256 is not None
     _check_hash(spec, kept.sha256)
     return Origin(artifact=SOURCE, size=kept.size or 0, sha256=kept.sha256)
