@@ -33,7 +33,6 @@ async def submitted(house: Theatre, wishes: dict[str, Any], subject: str = "film
 
 # Each with the code that it is refused with, and a part of the sentence.
 REFUSED = {
-    "empty": ("not_media", ""),
     "text": ("not_media", ""),
     "encrypted": ("encrypted", "encrypted"),
     "subtitles-only": ("no_streams", "neither"),
@@ -109,7 +108,7 @@ def test_what_is_left_of_a_damaged_film_comes_out_with_a_warning_if_it_may(sourc
 
         now = await progress_of(house.views, job.id)
         [warning] = now.warnings
-        assert "of its packets cannot be read; what could be read was used" in warning
+        assert "the file lacks its last" in warning
         assert (await video_of(house.parts.engine, job.subject[1])).facts["warnings"] == [warning]  # type: ignore[index]
         folder = await house.exported(job.id)
         assert faults_of(folder, tmp_path / "s") == []
@@ -150,7 +149,7 @@ def test_a_source_that_changes_while_it_is_transcoded_fails_the_job(source: Sour
                 file.write(b"!")
         elif how == "replaced":
             other = tmp_path / "other.mp4"
-            shutil.copy(film, other)
+            other.write_bytes(film.read_bytes() + b"!")
             os.replace(other, film)
         else:
             film.unlink()
@@ -244,3 +243,16 @@ def test_a_required_rung_that_fails_again_and_again_fails_the_job(source: Source
         assert (await video_of(house.parts.engine, job.subject[1])).status == "failed"  # type: ignore[index]
 
     play(story, tmp_path, flows=planned_elsewhere(settings_in(tmp_path), "180p"))
+
+
+def test_an_empty_file_is_refused_before_there_is_a_job(tmp_path: Path) -> None:
+    film = tmp_path / "film.mp4"
+    film.touch()
+
+    async def story(house: Theatre) -> None:
+        with pytest.raises(BadSpec, match="is empty"):
+            await house.begun(small(film))
+
+        assert await house.sql("select id from job") == []
+
+    play(story, tmp_path, working=False)
