@@ -97,12 +97,10 @@ class Piece:
 class Done:
     """The task has succeeded. Whatever follows from it commits with it, or not at all.
 
-    `plan` names stages further down that fan out, and gives one `Piece` (or bare input) per
-    position; `facts` are merged into the subject; `publish` gives this job's artifacts to a new
-    version of the subject and makes it the current one; `carry` names artifacts of other jobs (by
-    `Shelved.id`) that belong to that version too, `leave` those of this job that do not: working
-    files, which are freed with it; `skip` names stages further down that need not run; `stop` ends
-    the chain on purpose: what has not become ready is skipped.
+    `plan` names stages further down that fan out, and gives one `Piece` (or bare input) per position; `facts` are
+    merged into the subject; `publish` gives this job's artifacts to a new version of the subject and makes it the
+    current one; `carry` names artifacts of other jobs (by `Shelved.id`) that belong to that version too, `leave` those
+    of this job that do not, and are freed; `skip` names stages that need not run; `stop` skips all that is not ready.
     """
 
     result: Json = None
@@ -234,7 +232,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelved:
-    """Something kept, and where: by which stage and position. `id` is its row, for `Done.carry`."""
+    """Something kept, and where: by which stage and position. `id` is its row, for `Done.carry` and `leave`."""
 
     stage: str
     position: int

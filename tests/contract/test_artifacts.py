@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from telecine.artifacts import PART, Artifacts, S3Access, Stored, key_of, part_of
+from telecine.artifacts import PART, WINDOW, Artifacts, S3Access, Stored, key_of, part_of
 from telecine.errors import ArtifactError, BadSpec, HandlerStopped, NotFound
 from tests.s3 import KEY, Bucket, serve_s3
 
@@ -269,3 +269,19 @@ def test_a_bucket_takes_all_parts_of_the_largest_file() -> None:
     assert all(size / part <= 10_000 for size, part in zip(sizes, parts, strict=True))
     assert parts[:3] == [PART] * 3
     assert parts[-1] < 5 << 30
+
+
+def test_a_large_file_comes_down_in_several_requests_where_a_server_gives_parts(tmp_path: Path) -> None:
+    async def play() -> None:
+        memory = Artifacts("memory:///")
+        content = bytes(range(256)) * (WINDOW // 256 + 7)
+        await memory.put("7/x", a_file(tmp_path, content))
+        heard: list[tuple[int, int]] = []
+
+        fetched = await memory.get("7/x", tmp_path / "back", lambda *far: heard.append(far))
+
+        assert fetched == await memory.digest("7/x") == of(content)
+        assert (tmp_path / "back").read_bytes() == content
+        assert heard == [(WINDOW, len(content)), (len(content), len(content))]
+
+    asyncio.run(play())

@@ -17,7 +17,7 @@ from telecine.artifacts import local
 from telecine.artifacts.bucket import S3Access, open_bucket
 from telecine.errors import ArtifactError, BadSpec, NotFound
 
-__all__ = ["PART", "Artifacts", "Moved", "S3Access", "Stored", "key_of", "open_bucket", "part_of", "unheard"]
+__all__ = ["PART", "WINDOW", "Artifacts", "Moved", "S3Access", "Stored", "key_of", "open_bucket", "part_of", "unheard"]
 
 CHUNK = 1 << 20
 # Larger files go up in parts; a bucket takes ten thousand of them. So many bytes are on their way at once.
@@ -25,7 +25,7 @@ PART = 8 << 20
 MOST_PARTS = 9_000
 MOST_FLYING = 32 << 20
 # Larger ones come down in parts, too: no request lasts so long that it is cut off.
-WINDOW = 32 << 20
+WINDOW = 8 << 20
 AT_ONCE = 16
 MOST_FLUSHED = 1_000
 ERROR_CHARS = 300
