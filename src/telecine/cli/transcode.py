@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -41,6 +43,9 @@ Qualities = Annotated[
 ]
 Slots = Annotated[int | None, typer.Option("--workers", min=1, help="Tasks at once, if not one per core.")]
 Seconds = Annotated[float | None, typer.Option("--segment", metavar="SECONDS", help="Length of a segment.")]
+Damaged = Annotated[
+    Literal["fail", "warn"] | None, typer.Option(help="What a damaged source leads to, if not as the settings say.")
+]
 Again = Annotated[bool, typer.Option("--again", help="Make it anew even if it was made before.")]
 
 
@@ -53,6 +58,7 @@ def transcode(
     qualities: Qualities = None,
     workers: Slots = None,
     segment: Seconds = None,
+    damaged: Damaged = None,
     again: Again = False,
     database: Database = None,
     as_json: AsJson = False,
@@ -66,6 +72,7 @@ def transcode(
         "preset": preset,
         "qualities": qualities.split(",") if qualities else None,
         "segment_seconds": segment,
+        "damaged": damaged,
     }
     specs = [
         parse({"source": _address(file), **{name: value for name, value in wishes.items() if value is not None}})
@@ -75,6 +82,9 @@ def transcode(
     folders = [_folder(output, spec, len(specs)) for spec in specs]
     read_ladder(ladder or settings.ladder, settings.ladders)
     _check_places(files, folders)
+
+    # What becomes of each attempt is on the screen; the worker's own log would say it twice.
+    logging.getLogger("telecine").addHandler(logging.NullHandler())
 
     async def work() -> int:
         from telecine.client import Client
@@ -121,6 +131,10 @@ def _check_places(files: Sequence[str], folders: Sequence[Path | None]) -> None:
         if folder.exists():
             with Export(folder, ""):
                 pass
+            continue
+        parent = next(one for one in folder.absolute().parents if one.exists())
+        if not parent.is_dir() or not os.access(parent, os.W_OK):
+            raise BadSpec(f"there can be no folder {folder}: {parent} cannot be written to")
 
 
 @asynccontextmanager
@@ -147,7 +161,17 @@ async def _begin(parts: Parts, spec: TranscodeSpec, folder: Path | None, *, agai
 
     name = spec.source.rsplit("/", 1)[-1]
     begun = await begin(parts.engine, spec, again=again, told=_hashing(name))
+    _check_film(folder, begun.video)
     return File(name, begun.job_id, begun.video, folder, begun.how)
+
+
+def _check_film(folder: Path | None, video: str) -> None:
+    """Refuse the folder of another film now, not when all is encoded."""
+    from telecine.media.export import Export
+
+    if folder is not None and folder.exists():
+        with Export(folder, "", video):
+            pass
 
 
 def _hashing(name: str) -> Any:
@@ -207,7 +231,7 @@ def _showing(parts: Parts, client: Client, one: File, folder: Path) -> Showing:
     from telecine.videos.showing import Showing
     from telecine.wiring import open_artifacts
 
-    return Showing(client.views, open_artifacts(parts.settings), one.job_id, folder)
+    return Showing(client.views, open_artifacts(parts.settings), one.job_id, folder, film=one.video)
 
 
 async def _master(parts: Parts, client: Client, job_id: int, preview: Preview | None) -> str:

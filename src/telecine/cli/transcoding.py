@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -157,9 +158,9 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         out.print(f"{summary['file']}: {summary['status']}{where}: {error.get('message', '')}", style="red")
         return
     table = show.table("quality", "size", "segments", "bytes", "bit rate", "", right=["segments", "bytes", "bit rate"])
+    left_out = [one for one in summary["qualities"] if one["status"] == "skipped"]
     for one in summary["qualities"]:
-        if one["status"] == "skipped":
-            table.add_row(show.dim(one["quality"]), "", "", "", "", show.dim(f"left out: {one['error_message']}"))
+        if one in left_out:
             continue
         rate = f"{one['bit_rate'] / 1000:,.0f} kbit/s" if one["bytes"] else "taken over"
         size = f"{one['width']}×{one['height']}" if one["width"] else ""
@@ -167,13 +168,18 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         table.add_row(one["quality"], size, str(one["segments_completed"]), show.size(one["bytes"]), rate, failed)
     out.print()
     out.print(table)
+    if left_out:
+        names = ", ".join(one["quality"] for one in left_out)
+        out.print(show.dim(f"Left out: {names}; {left_out[0]['error_message']}."))
     out.print()
     out.print(_figures(summary))
     for warning in summary["warnings"]:
         out.print(f"Warning: {warning}", style="yellow")
     out.print(f"[bold]{summary['master']}[/]", soft_wrap=True)
     out.print(
-        f"Watch it: mpv {summary['master']}  (or VLC, ffplay, Safari, any HLS player)", style="dim", soft_wrap=True
+        f"Watch it: mpv {shlex.quote(summary['master'])}  (or VLC, ffplay, Safari, any HLS player)",
+        style="dim",
+        soft_wrap=True,
     )
 
 

@@ -62,11 +62,16 @@ class Layout:
 class Export:
     """One folder. Tell it `update` as often as there is more to see, then `finish`; both may be repeated.
 
-    `version` tells one film from the next in the same folder: a job's or a published version's id.
+    `version` tells one version from the next in the same folder: a job's id. With `film`, a folder that holds another
+    film is refused: a slip of the finger must not take a stream from its viewers.
     """
 
-    def __init__(self, folder: Path, version: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Path, version: str, film: str = "") -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadSpec(f"there can be no folder {folder}: {error.strerror}") from error
+        self._film = film
         self.folder = folder.resolve()
         self._version = version
         self._homes: set[str] = set()  # folders that were seen to be inside
@@ -184,6 +189,10 @@ class Export:
             raise BadSpec(f"{self.folder / NOTE} cannot be read: choose another folder") from error
         if not known:
             raise BadSpec(f"{self.folder} was exported by another release of Telecine: choose another folder")
+        there = str(note.get("film") or "")
+        if there and self._film and there != self._film:
+            raise BadSpec(f"{self.folder} holds another film, {there}: choose another folder, or remove that one")
+        self._film = self._film or there
         homes = {str(PurePosixPath(path).parent) for path in written}
         for home in homes.union(folders.values()):
             self._inside(f"{home}/{MASTER}")
@@ -192,7 +201,13 @@ class Export:
         return written, folders, homes - set(folders.values())
 
     def _note(self) -> None:
-        note = {"format": FORMAT, "version": self._version, "folders": self._folders, "files": self._written}
+        note = {
+            "format": FORMAT,
+            "film": self._film,
+            "version": self._version,
+            "folders": self._folders,
+            "files": self._written,
+        }
         self._put(NOTE, json.dumps(note).encode())
 
     def _layout(self, film: Film) -> Layout:

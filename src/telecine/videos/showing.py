@@ -27,11 +27,12 @@ class Showing:
     it has read and shown, and all that grows with the film is done in a thread: a worker may live on the same loop.
     """
 
-    def __init__(self, views: Views, artifacts: Artifacts, job_id: int, folder: Path) -> None:
+    def __init__(self, views: Views, artifacts: Artifacts, job_id: int, folder: Path, *, film: str = "") -> None:
         self._views = views
         self._artifacts = artifacts
         self._job_id = job_id
         self._folder = folder
+        self._film = film
         self._forget()
 
     def _forget(self) -> None:
@@ -110,7 +111,7 @@ class Showing:
             carrier.stopped.set()
 
     def _export(self, recorded: Recorded, extras: Mapping[str, Kept] | None, carrier: _Carrier) -> None:
-        with Export(self._folder, str(self._job_id)) as export, TemporaryDirectory() as spare:
+        with Export(self._folder, str(self._job_id), self._film) as export, TemporaryDirectory() as spare:
 
             def place(kind: Kind, name: str, number: int) -> Path:
                 kept = recorded.kept[name, INIT if kind == "init" else number]
