@@ -28,7 +28,17 @@ LOCKS = {"lock_timeout": "10000", "deadlock_timeout": "50", "idle_in_transaction
 # Statements that commute with whatever the other side does: they add rows that nobody else looks at, read rows that
 # never change, or write rows that this side has locked by an earlier statement. No gate stands before them.
 INERT = {
-    *("event_say", "flow_get", "job_flow", "job_cancel", "open_stages", "task_add", "job_edit", "key_get", "kept_named"),
+    *(
+        "event_say",
+        "flow_get",
+        "job_flow",
+        "job_cancel",
+        "open_stages",
+        "task_add",
+        "job_edit",
+        "key_get",
+        "kept_named",
+    ),
     *("task_reopen", "stage_count", "job_reopen", "stage_reset"),
 }
 
