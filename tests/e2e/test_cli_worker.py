@@ -56,7 +56,7 @@ def test_a_worker_says_what_it_serves_as_text_or_as_json(shell: Shell, tmp_path:
     with shell.worker("--name", "bob", "--json"):
         line = json.loads(log.read_text().splitlines()[0])
 
-    assert "worker ann serves greet, broken, slow, stubborn with 2 slots on sqlite:///" in text
+    assert "worker ann serves transcode, greet, broken, slow, stubborn with 2 slots on sqlite:///" in text
     assert (line["level"], line["logger"]) == ("info", "telecine.wiring")
     assert line["message"].startswith("worker bob serves")
 
