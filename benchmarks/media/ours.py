@@ -31,6 +31,7 @@ def settings_in(folder: Path, slots: int) -> Settings:
         artifacts_url=f"{folder}/artifacts",
         scratch=folder / "scratch",
         slots=slots,
+        codec_threads=1,
     )
 
 

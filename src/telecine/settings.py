@@ -103,6 +103,9 @@ class Settings(BaseModel):
     allow_private_sources: tuple[str, ...] = Field(
         (), description="Hosts, addresses or networks inside your own that sources may come from"
     )
+    codec_threads: int | None = Field(
+        None, ge=1, le=64, description="Threads of each decoder and encoder; none: the cores shared by the slots"
+    )
     hardware_patience_seconds: float = Field(
         60.0, gt=0, description="How long a film waits for a worker with the hardware encoder it was planned for"
     )

@@ -91,7 +91,7 @@ def built_in_flows(settings: Settings) -> list[Flow]:
         segment_seconds=settings.segment_seconds,
         gop_seconds=settings.gop_seconds,
         damaged=settings.damaged,
-        threads=max(1, cores() // settings.slots),
+        threads=settings.codec_threads or max(1, cores() // settings.slots),
         bounds=bounds,
         gate=Gate(
             most_bytes=settings.max_source_bytes,
