@@ -10,7 +10,7 @@ from benchmarks.media.ours import LADDER
 from telecine.media.grid import Chunk
 from telecine.media.ladder import climb
 from telecine.media.ladder_spec import read_ladder
-from telecine.media.plain import to_plain
+from telecine.media.orders import plain_order
 from tests.media import drive
 
 
@@ -19,4 +19,4 @@ def order_for_first(path: Path, folder: Path) -> dict[str, Any]:
     grid = drive.timing(looked, Fraction(6))
     rungs = climb(read_ladder(LADDER), looked.picture, grid.rate).rungs
     [order] = drive.video_orders(looked, grid, rungs, [Chunk(first=0, count=1)], {})
-    return {"op": order.op, **to_plain(order)}
+    return plain_order(order)

@@ -23,12 +23,24 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from telecine.media.grid import Chunk, Film, film_of, film_of_sound, timing_for
+from telecine.media.grid import Chunk, Span, span_of, span_of_sound, timing_for
 from telecine.media.index import Index, build_index
-from telecine.media.orders import EncodeAudio, EncodeVideo, MakeInits, Probe, Remux, Rung, Scan, Segment, Timing, Track
-from telecine.media.plain import from_plain, to_plain
+from telecine.media.orders import (
+    EncodeAudio,
+    EncodeVideo,
+    MakeInits,
+    Probe,
+    Remux,
+    Rung,
+    Scan,
+    Segment,
+    Timing,
+    Track,
+    plain_order,
+)
+from telecine.media.plain import from_plain
 from telecine.media.planner import audio_order, missing, video_order
-from telecine.media.source import Packets, Picture, Samples, Source
+from telecine.media.source import Packets, Picture, Samples, Source, retold
 
 PATIENCE = 60.0  # seconds without a word
 AT_ONCE = 2
@@ -91,7 +103,7 @@ def run(
         said = Said(scratch)
         try:
             ours.settimeout(patience)
-            _say(ours, {"order": {"op": order.op, **to_plain(order)}, "files": files})
+            _say(ours, {"order": plain_order(order), "files": files})
             _listen(ours, said, on_segment)
         except BaseException:
             process.kill()
@@ -163,7 +175,7 @@ def look(path: Path, folder: Path) -> Looked:
     order = Remux(format=source.format, streams=(*streams, *(sound.stream for sound in source.sounds)))
     said = run(order, folder / "remux", source=path)
     copy = said.scratch / said.done["path"]
-    told = _told_by(source, probe(copy, folder / "copy"))
+    told = retold(source, probe(copy, folder / "copy"))
     looked = scan(copy, told, folder / "copy", remuxed=True)
     # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
     index = looked.index and replace(looked.index, damaged=looked.index.damaged + said.done["damaged"])
@@ -179,19 +191,6 @@ def scan(path: Path, source: Source, folder: Path, *, remuxed: bool = False) -> 
         index = build_index(from_plain(Packets, found["packets"]), declared=source.picture.rate, remuxed=remuxed)
     samples = {one.stream: one for one in (from_plain(Samples, item) for item in found["sounds"])}
     return Looked(path, source, index, samples, tuple(map(str, said.all("note"))), remuxed)
-
-
-def _told_by(original: Source, copied: Source) -> Source:
-    """A copy may have lost how the picture is turned: the original knows."""
-    picture = copied.picture
-    if picture is not None and original.picture is not None:
-        told = original.picture
-        picture = replace(picture, rotation=told.rotation, mirrored=told.mirrored, sar=told.sar, rate=told.rate)
-    sounds = tuple(
-        replace(now, language=was.language, title=was.title, default=was.default)
-        for was, now in zip(original.sounds, copied.sounds, strict=False)
-    )
-    return replace(copied, picture=picture, sounds=sounds)
 
 
 # --- what is made of it ------------------------------------------------------------------------------------------
@@ -213,11 +212,11 @@ def timing(looked: Looked, segment: Fraction = Fraction(1)) -> Timing:
     return timing_for(looked.times, segment=segment, gop=min(segment, Fraction(2)))
 
 
-def span(looked: Looked, segment: Fraction = Fraction(1)) -> Film:
+def span(looked: Looked, segment: Fraction = Fraction(1)) -> Span:
     """What every track fills."""
     if looked.index is not None:
-        return film_of(looked.index, timing(looked, segment))
-    return film_of_sound(next(iter(looked.samples.values())), segment=segment)
+        return span_of(looked.index, timing(looked, segment))
+    return span_of_sound(next(iter(looked.samples.values())), segment=segment)
 
 
 def chunks_of(looked: Looked, grid: Timing, most: int) -> list[Chunk]:
@@ -285,7 +284,7 @@ def _made(known: dict[int, tuple[Segment, bytes]]) -> Made:
     return Made(tuple(segment for segment, _ in ordered), tuple(body for _, body in ordered))
 
 
-def audio_orders(looked: Looked, film: Film) -> list[EncodeAudio]:
+def audio_orders(looked: Looked, film: Span) -> list[EncodeAudio]:
     return [
         audio_order(sound, Track(name=f"audio-{number}"), film, format=looked.source.format)
         for number, sound in enumerate(looked.source.sounds, 1)

@@ -74,9 +74,12 @@ def report(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Report
     return Report(walls=said.lines[0]["sandbox"], tried=said.done["tried"])
 
 
-def needs(report: Report, wall: str) -> None:
-    if not report.walls[wall]:
-        pytest.skip(f"this machine offers no {wall}")
+def stands(report: Report, wall: str) -> bool:
+    """Whether the wall is there. One that is not must be told as absent, never be taken for one that held."""
+    if report.walls[wall]:
+        return True
+    assert len(layers.offered().missing) > 0, f"{wall} is absent, and nobody says so"
+    return False
 
 
 def test_the_canary_would_sing_without_walls(outside: Outside, tmp_path: Path) -> None:
@@ -113,14 +116,12 @@ def test_its_own_folder_is_open(report: Report) -> None:
 
 @pytest.mark.parametrize("name", ["read", "write", "list", "process"])
 def test_landlock_shuts_the_file_system(report: Report, name: str) -> None:
-    needs(report, "landlock")
-
-    assert "Permission denied" in str(report.tried[name])
+    assert not stands(report, "landlock") or "Permission denied" in str(report.tried[name])
 
 
 def test_tcp_is_refused(report: Report, outside: Outside) -> None:
-    if not report.walls["tcp"]:
-        needs(report, "netns")
+    if not report.walls["tcp"] and not stands(report, "netns"):
+        return
     outside.tcp.settimeout(0)
 
     assert report.tried["tcp"] is not None
@@ -129,7 +130,8 @@ def test_tcp_is_refused(report: Report, outside: Outside) -> None:
 
 
 def test_udp_is_refused(report: Report, outside: Outside) -> None:
-    needs(report, "netns")
+    if not stands(report, "netns"):
+        return
 
     assert report.tried["udp"] is not None
     with pytest.raises(BlockingIOError):
@@ -137,7 +139,8 @@ def test_udp_is_refused(report: Report, outside: Outside) -> None:
 
 
 def test_a_socket_that_has_a_path_is_refused(report: Report, outside: Outside) -> None:
-    needs(report, "seccomp")
+    if not stands(report, "seccomp"):
+        return
     outside.unix.settimeout(0)
 
     assert "Permission denied" in str(report.tried["unix"])
@@ -213,13 +216,12 @@ print(json.dumps({"stands": stands, "threads": made, "refused": refused, "rings"
 
 
 def test_seccomp_alone_refuses_sockets_and_processes_in_every_thread_but_not_threads() -> None:
-    if not layers.offered().seccomp:
-        pytest.skip("this machine offers no seccomp")
-
     ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, check=True, timeout=30)
 
     found = json.loads(ran.stdout)
-    assert found["stands"]
+    assert found["stands"] == layers.offered().seccomp
+    if not found["stands"]:
+        return
     assert found["threads"] == ["PermissionError", "late"]
     assert set(found["refused"].values()) == {"PermissionError"}
     assert found["rings"] == [-1, errno.EACCES]

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from telecine.media.child.reader import BLOCK, Asked, Reader, SourceFailed
-from telecine.media.orders import EncodeVideo
+from telecine.media.orders import EncodeVideo, plain_order
 from telecine.media.plain import to_plain
 from tests.media import drive
 from tests.media.drive import Looked
@@ -85,7 +85,7 @@ def started(scratch: Path, *handles: int) -> Iterator[Child]:
 
 
 def told(order: Any, **files: int) -> dict[str, Any]:
-    return {"order": {"op": order.op, **to_plain(order)}, "files": files}
+    return {"order": plain_order(order), "files": files}
 
 
 def segments(film: Looked, *numbers: int) -> EncodeVideo:

@@ -9,16 +9,15 @@ import pytest
 from telecine.errors import ChildFailed
 from telecine.flows.transcode.talking import made_file
 from tests.media.shoot import ffmpeg
-from tests.media.theatre import Theatre, play, small, until
+from tests.media.theatre import Story, Theatre, play, small, until
 
 Source = Callable[[str], Path]
 
 
-def test_a_file_that_was_only_touched_is_still_the_same_film(source: Source, tmp_path: Path) -> None:
-    film = tmp_path / "film.mp4"
-    film.write_bytes(source("mp4-h264").read_bytes())
+def partly(film: Path) -> Story:
+    """A first run that ends when the film is fetched."""
 
-    async def first(house: Theatre) -> None:
+    async def story(house: Theatre) -> None:
         job_id = await house.begun(small(film))
 
         async def fetched() -> bool:
@@ -26,12 +25,19 @@ def test_a_file_that_was_only_touched_is_still_the_same_film(source: Source, tmp
 
         await until(fetched, "the film is fetched")
 
+    return story
+
+
+def test_a_file_that_was_only_touched_is_still_the_same_film(source: Source, tmp_path: Path) -> None:
+    film = tmp_path / "film.mp4"
+    film.write_bytes(source("mp4-h264").read_bytes())
+
     async def second(house: Theatre) -> None:
         os.utime(film)
         job = await house.completed(small(film))
         assert job.id == 1
 
-    play(first, tmp_path)
+    play(partly(film), tmp_path)
     play(second, tmp_path)
 
 
@@ -90,14 +96,6 @@ def test_a_film_that_was_moved_goes_on_from_where_it_was_found_again(source: Sou
     film, elsewhere = tmp_path / "film.mp4", tmp_path / "renamed.mp4"
     film.write_bytes(source("mp4-h264").read_bytes())
 
-    async def first(house: Theatre) -> None:
-        job_id = await house.begun(small(film))
-
-        async def fetched() -> bool:
-            return ("fetch", "done") in await house.attempts(job_id)
-
-        await until(fetched, "the film is fetched")
-
     async def found_again(house: Theatre) -> None:
         film.rename(elsewhere)
         assert await house.begun(small(elsewhere)) == 1
@@ -107,6 +105,6 @@ def test_a_film_that_was_moved_goes_on_from_where_it_was_found_again(source: Sou
         videos = (await house.parts.engine.subjects("video")).items
         assert [video.id.partition("-")[0] for video in videos] == ["film"]
 
-    play(first, tmp_path)
+    play(partly(film), tmp_path)
     play(found_again, tmp_path, working=False)
     play(second, tmp_path)

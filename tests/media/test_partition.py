@@ -18,7 +18,7 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.grid import Film
+from telecine.media.grid import Span
 from telecine.media.ladder import Ladder, Step, climb
 from telecine.media.orders import Rung, Timing
 from tests.media import drive
@@ -178,7 +178,7 @@ def check_pieces(made: Made, grid: Timing) -> None:
         assert segment.duration == len(frames) * grid.step
 
 
-def check_borders(made: Made, film: Film) -> None:
+def check_borders(made: Made, film: Span) -> None:
     """Audio is cut at the AAC frame nearest to the video's border, and no frame is lost between two segments."""
     assert [segment.number for segment in made.segments] == list(range(len(film.borders)))
     at = 0

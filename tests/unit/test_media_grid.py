@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.grid import chunks_of, film_of, film_of_sound, timing_of
+from telecine.media.grid import chunks_of, span_of, span_of_sound, timing_of
 from telecine.media.index import build_index
 from telecine.media.orders import Timing
 from telecine.media.plain import from_plain, to_plain
@@ -91,7 +91,7 @@ def test_sound_is_cut_where_the_pictures_are() -> None:
     times = tuple(1_000 + k * 40 for k in range(400))
     index = build_index(Packets(time_base=Fraction(1, 1000), pts=times, keys=times[:1]))
 
-    film = film_of(index, timing_of(index.shown_rate, index.shown_frames))
+    film = span_of(index, timing_of(index.shown_rate, index.shown_frames))
 
     assert (film.start, film.length) == (1, 16)
     assert film.borders == (0, 6, 12)
@@ -99,7 +99,7 @@ def test_sound_is_cut_where_the_pictures_are() -> None:
 
 @given(length=st.integers(1, 10_000_000))
 def test_sound_alone_is_cut_every_six_seconds_without_a_tiny_rest(length: int) -> None:
-    film = film_of_sound(Samples(stream=0, time_base=Fraction(1, 48_000), start=480, end=480 + length))
+    film = span_of_sound(Samples(stream=0, time_base=Fraction(1, 48_000), start=480, end=480 + length))
 
     durations = [stop - start for start, stop in zip(film.borders, (*film.borders[1:], film.length), strict=True)]
     assert (film.start, film.length) == (Fraction(1, 100), Fraction(length, 48_000))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.grid import Chunk, film_of, timing_for
+from telecine.media.grid import Chunk, span_of, timing_for
 from telecine.media.index import Index, build_index
 from telecine.media.ladder import LADDERS, climb
 from telecine.media.orders import EncodeAudio, EncodeVideo, Rung, Timing, Track
@@ -105,7 +105,7 @@ def test_sound_begins_with_the_first_picture() -> None:
     index = a_film(100, start=2_000)
     sound = Sound(stream=1, codec="aac", rate=44_100, channels=2, time_base=Fraction(1, 44_100))
 
-    order = audio_order(sound, Track(name="audio-und"), film_of(index, in_seconds(index)), format="mov", have={3, 1})
+    order = audio_order(sound, Track(name="audio-und"), span_of(index, in_seconds(index)), format="mov", have={3, 1})
 
     assert (order.start, order.length, order.have) == (88_200, 4, (1, 3))
     assert order.borders == (0, 1, 2, 3)

@@ -4,7 +4,6 @@ when it has spoken."""
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -15,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from telecine.cli.doctor import Check
 from telecine.errors import ChildFailed
-from telecine.flow import CHILD
 from telecine.media.child.canary import Canary
-from telecine.media.families import FAMILIES, trial
+from telecine.media.families import FAMILIES
 from telecine.media.layers import offered
 from telecine.media.orders import Limits
-from telecine.media.plain import to_plain
-from telecine.worker.mediachild import Ways, media_child
+from telecine.worker.trials import encodes, said_to
 
 if TYPE_CHECKING:
     from telecine.world import World
@@ -42,7 +39,7 @@ async def examine_media(world: World) -> AsyncIterator[Check]:
     with TemporaryDirectory(prefix="telecine-doctor-") as folder:
         for check in await _sandbox(Path(folder), world):
             yield check
-        yield await _encoders(Path(folder), world)
+        yield await _encoders(world)
 
 
 def _libraries() -> Check:
@@ -68,7 +65,7 @@ class Found:
 async def _sandbox(folder: Path, world: World) -> list[Check]:
     try:
         with _outside(folder) as order:
-            found = Found(*await _canary(folder, order, world))
+            found = Found(*await _canary(order, world))
     except ChildFailed as error:
         return [Check("sandbox", "wrong", f"no media child can work here: {error}")]
     return list(_verdicts(found))
@@ -128,33 +125,21 @@ def _outside(folder: Path) -> Iterator[Canary]:
         )
 
 
-async def _canary(folder: Path, order: Canary, world: World) -> tuple[dict[str, Any], dict[str, str | None]]:
-    walls: dict[str, Any] = {}
-    tried: dict[str, str | None] = {}
-    async for message in _said(folder / "canary", order, world):
-        walls = message.get("sandbox") or walls
-        tried = (message.get("done") or {}).get("tried") or tried
-    return walls, tried
-
-
-async def _said(scratch: Path, order: Any, world: World) -> AsyncIterator[dict[str, Any]]:
-    """Everything that a child says to one order."""
-    os.mkdir(scratch)
-    ways = Ways(program=CHILD, folder=scratch, mono=world.mono, say=lambda *line: None)
-    async with media_child(ways, {"op": order.op, **to_plain(order)}, {}, None, set()) as child:
-        async for message in child:
-            yield message
+async def _canary(order: Canary, world: World) -> tuple[dict[str, Any], dict[str, str | None]]:
+    said = await said_to(order, world)
+    walls: dict[str, Any] = next((one["sandbox"] for one in said if one.get("sandbox")), {})
+    return walls, said[-1]["done"]["tried"]
 
 
 # -- encoders ----------------------------------------------------------------------------------------
 
 
-async def _encoders(folder: Path, world: World) -> Check:
+async def _encoders(world: World) -> Check:
     """Which families really encode here: one frame each, in a child."""
     import av
 
     known = [name for name, family in FAMILIES.items() if family.codec in av.codecs_available]
-    tries = await asyncio.gather(*(_encodes(folder / f"trial-{name}", name, world) for name in known))
+    tries = await asyncio.gather(*(encodes(FAMILIES[name], world) for name in known))
     works = {name for name, encodes in zip(known, tries, strict=True) if encodes}
     labels = {name: f" (label {family.label})" if family.label else "" for name, family in FAMILIES.items()}
     there = [f"{name}{labels[name]}" for name in FAMILIES if name in works]
@@ -163,13 +148,3 @@ async def _encoders(folder: Path, world: World) -> Check:
     if "x264" not in works:
         return Check("encoders", "wrong", f"x264, which every job can fall back to, does not encode{rest}")
     return Check("encoders", "ok", f"{', '.join(there)}{rest}")
-
-
-async def _encodes(scratch: Path, name: str, world: World) -> bool:
-    try:
-        async for message in _said(scratch, trial(name), world):
-            if "done" in message:
-                return True
-    except ChildFailed:
-        pass
-    return False

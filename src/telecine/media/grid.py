@@ -42,7 +42,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Film:
+class Span:
     """The span that every track fills: from `start` on the container's clock, for `length` seconds.
 
     `borders[k]` is when segment k begins, counted from the start.
@@ -76,20 +76,20 @@ def _cut(segments: int, parts: int) -> list[Chunk]:
     return [Chunk(first=first, count=each + (k < longer)) for k, first in enumerate(firsts)]
 
 
-def film_of(index: Index, timing: Timing) -> Film:
+def span_of(index: Index, timing: Timing) -> Span:
     """The span of a film with pictures."""
-    return Film(
+    return Span(
         start=index.start,
         length=timing.frames / timing.rate,
         borders=tuple(timing.frames_of(k).start / timing.rate for k in range(timing.segments)),
     )
 
 
-def film_of_sound(samples: Samples, *, segment: Fraction = SEGMENT) -> Film:
+def span_of_sound(samples: Samples, *, segment: Fraction = SEGMENT) -> Span:
     """The span of a film without pictures: as long as its sound."""
     length = (samples.end - samples.start) * samples.time_base
     segments = max(1, int((length + segment - min(SHORTEST_TAIL, segment)) / segment))
-    return Film(
+    return Span(
         start=samples.start * samples.time_base,
         length=length,
         borders=tuple(k * segment for k in range(segments)),

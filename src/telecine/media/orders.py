@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from telecine.media.plain import to_plain
 from telecine.media.source import Picture, Sound
 
 
@@ -260,3 +261,8 @@ class Decode:
 
 
 ORDERS: tuple[Any, ...] = (Probe, Scan, Remux, MakeInits, EncodeVideo, EncodeAudio, MakePoster, MakeSprites, Decode)
+
+
+def plain_order(order: Any) -> dict[str, Any]:
+    """An order as it travels: its operation beside its fields."""
+    return {"op": order.op, **to_plain(order)}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from telecine.media.grid import Chunk, Film, chunks_of
+from telecine.media.grid import Chunk, Span, chunks_of
 from telecine.media.index import Index
 from telecine.media.orders import EncodeAudio, EncodeVideo, Limits, Rung, Timing, Track, Wanted
 from telecine.media.source import Picture, Sound
@@ -82,7 +82,7 @@ def video_order(
 def audio_order(
     sound: Sound,
     track: Track,
-    film: Film,
+    film: Span,
     *,
     format: str,
     have: Collection[int] = (),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 
@@ -95,3 +95,16 @@ class Samples:
     time_base: Fraction
     start: int
     end: int
+
+
+def retold(original: Source, copied: Source) -> Source:
+    """A copy may have lost how the picture is turned and which track is the default: the original knows."""
+    picture = copied.picture
+    if picture is not None and original.picture is not None:
+        told = original.picture
+        picture = replace(picture, rotation=told.rotation, mirrored=told.mirrored, sar=told.sar, rate=told.rate)
+    sounds = tuple(
+        replace(now, language=was.language, title=was.title, default=was.default)
+        for was, now in zip(original.sounds, copied.sounds, strict=False)
+    )
+    return replace(copied, picture=picture, sounds=sounds)

@@ -6,11 +6,13 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from telecine.errors import ChildFailed
+from telecine.facts import Json
 from telecine.flow import CHILD
 from telecine.media.families import FAMILIES, Family, trial
-from telecine.media.plain import to_plain
+from telecine.media.orders import plain_order
 from telecine.worker.mediachild import Ways, media_child
 from telecine.world import World
 
@@ -28,19 +30,23 @@ def possible(devices: Path = Path("/dev")) -> list[Family]:
 
 
 async def labels_of(families: Iterable[Family], world: World) -> tuple[str, ...]:
-    """The labels of those that encode; one that fails is left out, and the log says why."""
-    found: list[str] = []
-    for family in families:
-        order = trial(family.name)
-        with TemporaryDirectory(prefix="telecine-trial-") as folder:
-            ways = Ways(program=CHILD, folder=Path(folder), mono=world.mono, say=lambda *line: None)
-            try:
-                async with media_child(ways, {"op": order.op, **to_plain(order)}, {}, None, set()) as child:
-                    async for _ in child:
-                        pass
-            except ChildFailed as error:
-                log.info("no %s encoder here: %s", family.name, error)
-                continue
-        if family.label is not None:
-            found.append(family.label)
-    return tuple(found)
+    """The labels of those that encode."""
+    return tuple([one.label for one in families if one.label is not None and await encodes(one, world)])
+
+
+async def encodes(family: Family, world: World) -> bool:
+    """Whether this family encodes here; if not, the log says why."""
+    try:
+        await said_to(trial(family.name), world)
+    except ChildFailed as error:
+        log.info("no %s encoder here: %s", family.name, error)
+        return False
+    return True
+
+
+async def said_to(order: Any, world: World) -> list[dict[str, Json]]:
+    """Everything that a child of no job says to one order; `ChildFailed` if it does not get done."""
+    with TemporaryDirectory(prefix="telecine-trial-") as folder:
+        ways = Ways(program=CHILD, folder=Path(folder), mono=world.mono, say=lambda *line: None)
+        async with media_child(ways, plain_order(order), {}, None, set()) as child:
+            return [message async for message in child]

@@ -13,10 +13,10 @@ from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.origin import opened
 from telecine.flows.transcode.plan import Plan, Sounding, piece_name
 from telecine.flows.transcode.reading import index_of, plan_of
-from telecine.flows.transcode.talking import made_file, plain_order
+from telecine.flows.transcode.talking import made_file
 from telecine.flows.transcode.tasks import family_of
 from telecine.media.grid import Chunk
-from telecine.media.orders import EncodeAudio, Segment
+from telecine.media.orders import EncodeAudio, Segment, plain_order
 from telecine.media.plain import from_plain
 from telecine.media.planner import missing, video_order
 

@@ -25,14 +25,14 @@ from telecine.flows.transcode.source import find_origin, probe
 from telecine.flows.transcode.spec import TranscodeSpec, exact, parse
 from telecine.flows.transcode.talking import answer, made_file
 from telecine.flows.transcode.tasks import family_for, first_tasks, in_family, with_inits
-from telecine.media.grid import Film, film_of, film_of_sound, timing_for, timing_of
+from telecine.media.grid import Span, span_of, span_of_sound, timing_for, timing_of
 from telecine.media.index import Index, build_index
 from telecine.media.ladder import Climb, Ladder, climb
 from telecine.media.ladder_spec import read_ladder
 from telecine.media.limits import check_index
 from telecine.media.orders import Remux, Scan, Timing, Track
 from telecine.media.plain import from_plain, to_plain
-from telecine.media.source import Packets, Samples, Sound, Source
+from telecine.media.source import Packets, Samples, Sound, Source, retold
 
 REMUXED = "remuxed.mkv"
 MILLISECONDS = Fraction(1000)
@@ -84,7 +84,7 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
             return scanned
     origin, kept = await _remux(bench, options, origin, source)
     copied = await probe(bench, origin, options)
-    scanned = await _scan(bench, options, origin, _told_by(source, copied), remuxed=True)
+    scanned = await _scan(bench, options, origin, retold(source, copied), remuxed=True)
     # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
     lacks = scanned.lacks or kept.facts.get("lacks")
     return replace(scanned, damaged=scanned.damaged + int(kept.facts["damaged"]), lacks=lacks)
@@ -132,19 +132,6 @@ async def _remux(bench: Bench, options: Options, origin: Origin, source: Source)
     return Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256), kept
 
 
-def _told_by(original: Source, copied: Source) -> Source:
-    """A copy may have lost how the picture is turned and which track is the default: the original knows."""
-    picture = copied.picture
-    if picture is not None and original.picture is not None:
-        told = original.picture
-        picture = replace(picture, rotation=told.rotation, mirrored=told.mirrored, sar=told.sar, rate=told.rate)
-    sounds = tuple(
-        replace(now, language=was.language, title=was.title, default=was.default)
-        for was, now in zip(original.sounds, copied.sounds, strict=False)
-    )
-    return replace(copied, picture=picture, sounds=sounds)
-
-
 def _check_damage(scanned: Scanned, rule: str) -> tuple[str, ...]:
     """Half a film is never published in silence."""
     if not scanned.damaged:
@@ -165,10 +152,10 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
     climbed = Climb(rungs=())
     if index is not None and source.picture is not None:
         timing = _held(timing_for(index, segment=segment, gop=gop), index, _sound_ends(spec, scanned))
-        span = film_of(index, timing)
+        span = span_of(index, timing)
         climbed = climb(ladder_of(spec, options), source.picture, timing.rate)
     else:
-        span = film_of_sound(_longest_heard(scanned), segment=segment)
+        span = span_of_sound(_longest_heard(scanned), segment=segment)
         timing = timing_of(MILLISECONDS, ceil(span.length * MILLISECONDS), segment=segment, gop=gop)
     return Plan(
         origin=scanned.origin,
@@ -226,7 +213,7 @@ def _chosen(spec: TranscodeSpec, scanned: Scanned) -> list[Sound]:
     return sorted(sounds, key=lambda sound: not sound.default)[:1] if spec.audio == "first" else sounds
 
 
-def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Film) -> tuple[Sounding, ...]:
+def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Span) -> tuple[Sounding, ...]:
     sounds = _chosen(spec, scanned)
     chosen = next((sound for sound in sounds if sound.default), sounds[0] if sounds else None)
     return tuple(

@@ -7,12 +7,7 @@ from typing import Any
 
 from telecine.errors import ChildFailed
 from telecine.flow import Bench
-from telecine.media.plain import to_plain
-
-
-def plain_order(order: Any) -> dict[str, Any]:
-    """An order as it travels: its operation beside its fields."""
-    return {"op": order.op, **to_plain(order)}
+from telecine.media.orders import plain_order
 
 
 def made_file(bench: Bench, name: str) -> Path:

@@ -20,11 +20,11 @@ from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.plan import Plan, init_name
 from telecine.flows.transcode.reading import all_pieces, index_of, plan_of
 from telecine.flows.transcode.spec import TranscodeSpec, parse
-from telecine.flows.transcode.talking import made_file, plain_order
+from telecine.flows.transcode.talking import made_file
 from telecine.media.families import FAMILIES, X264, Family
 from telecine.media.grid import Chunk
 from telecine.media.index import Index
-from telecine.media.orders import Init, MakeInits, Rung, Timing, Track
+from telecine.media.orders import Init, MakeInits, Rung, Timing, Track, plain_order
 from telecine.media.plain import from_plain, to_plain
 from telecine.media.planner import plan_chunks
 
