@@ -92,19 +92,19 @@ def segments(film: Looked, *numbers: int) -> EncodeVideo:
     return chunk(film, {BIG: numbers})
 
 
-def test_only_one_segment_of_a_rung_is_ahead_of_what_is_recorded(film: Looked, tmp_path: Path) -> None:
+def test_only_one_closed_segment_of_a_rung_is_unrecorded(film: Looked, tmp_path: Path) -> None:
     with film.path.open("rb") as file, started(tmp_path, file.fileno()) as child:
         child.say(told(segments(film, 0, 1, 2, 3), source=file.fileno()))
 
-        first, second = child.next("segment"), child.next("segment")
+        first = child.next("segment")
         waits = child.is_silent(1)
         closed = sorted(path.name for path in tmp_path.glob("*.m4s"))
         child.say({"ack": ["big", 0]})
-        third = child.next("segment")
+        second = child.next("segment")
 
-        assert [first["number"], second["number"], third["number"]] == [0, 1, 2]
+        assert [first["number"], second["number"]] == [0, 1]
         assert waits
-        assert closed == [first["path"], second["path"]]
+        assert closed == [first["path"]]
 
 
 def test_done_comes_after_the_last_segment_is_recorded(film: Looked, tmp_path: Path) -> None:

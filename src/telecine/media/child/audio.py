@@ -49,6 +49,7 @@ def run(order: EncodeAudio, talk: Talk) -> Mapping[str, Any]:
             hearing = Hearing(container, stream, talk)
             for number, packets in _segments(_packets(hearing, order, tape, talk), borders, last=missing[-1]):
                 if number in missing:
+                    talk.may_close(order.track.name)
                     talk.segment(_written(order.track, number, packets, talk.scratch))
                     made += 1
             damaged = hearing.damaged

@@ -85,6 +85,7 @@ class Segments:
         now.file.flush()
         os.fsync(now.file.fileno())
         now.file.close()
+        self._talk.may_close(self._wanted.rung.name)
         name = self._name(now.number, "m4s")
         (self._talk.scratch / self._name(now.number, "part")).rename(self._talk.scratch / name)
         self._open = None

@@ -137,17 +137,18 @@ class Talk:
     def init(self, init: Init) -> None:
         self.say(init=init)
 
-    def segment(self, segment: Segment) -> None:
-        """Say it, then wait until the older ones of the same rung are recorded.
+    def may_close(self, rung: str) -> None:
+        """Wait until all that was said of this rung is recorded.
 
-        So at most one closed segment per rung is unrecorded while we go on: a crash costs no more.
+        So at most one closed segment per rung is unrecorded at any moment: a crash costs no more.
         """
-        mine = self._unrecorded.setdefault(segment.rung, set())
-        older = frozenset(mine)
-        mine.add(segment.number)
-        self.say(segment=segment)
-        while mine & older:
+        while self._unrecorded.get(rung):
             self._hear_ack()
+
+    def segment(self, segment: Segment) -> None:
+        """Say it. Whoever closes the next one asks first whether it may."""
+        self._unrecorded.setdefault(segment.rung, set()).add(segment.number)
+        self.say(segment=segment)
 
     def progress(self, frames: int) -> None:
         """How many frames are done. Said four times a second at most."""
