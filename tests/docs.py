@@ -6,7 +6,7 @@ In a document that is run
 - `<!-- run … -->` is typed too, but readers do not see it: it waits where they would look at the screen;
 - `console` blocks are for readers only.
 
-`python -m tests.docs` writes the tables of options in docs/cli.md anew.
+`python -m tests.docs` writes the tables of options in docs/cli.md and of settings in docs/settings.md anew.
 """
 
 import os
@@ -22,6 +22,7 @@ from typing import Any
 import typer
 
 from telecine.cli.app import app
+from telecine.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 90.0
@@ -151,6 +152,31 @@ def with_tables(text: str) -> str:
     return _TABLE.sub(lambda found: f"{found[1]}{options_table(known[found['command']])}{found[3]}", text)
 
 
+# -- docs/settings.md --------------------------------------------------------------------------------
+
+_SETTINGS = re.compile(r"(?<=\n)\| `\w+` \| `TELECINE_.*?\n(?=\n)", re.DOTALL)
+OWN_WORDS = {"slots": "one per core", "worker_name": "the machine's name"}
+
+
+def with_settings(text: str) -> str:
+    """The text with its table of settings as it must be; counterparts in other designs stay as they were written."""
+    found = _SETTINGS.search(text)
+    assert found is not None
+    cells = [[cell.strip() for cell in row.split(" | ")] for row in found[0].splitlines()]
+    beside = {row[0].strip("|` "): [cell.rstrip(" |") for cell in row[4:6]] for row in cells}
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = OWN_WORDS.get(name) or ("none" if field.default in ((), None) else f"`{_plain(field.default)}`")
+        row = [f"`{name}`", f"`{PREFIX}{name.upper()}`", default, field.description or ""]
+        rows.append(f"| {' | '.join([*row, *beside.get(name, ['–', '–'])])} |\n")
+    return text[: found.start()] + "".join(rows) + text[found.end() :]
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
 if __name__ == "__main__":
-    page = ROOT / "docs" / "cli.md"
-    page.write_text(with_tables(page.read_text()))
+    for name, written in (("cli.md", with_tables), ("settings.md", with_settings)):
+        page = ROOT / "docs" / name
+        page.write_text(written(page.read_text()))

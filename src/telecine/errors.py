@@ -12,6 +12,10 @@ TelecineError
     VersionMismatch      somebody edited the job in between
     WrongState           e.g. retry of a job that has not failed
     LockHeld             somebody else holds the named lock
+  NotAllowed             the caller may not do this
+    KeyInvalid           no key, or one that is unknown, revoked or expired
+  TooMany                too many requests: slow down
+  TooLarge               a request that is larger than what is read
   LeaseLost              the token is not current, or the lease has run out
   LockLost               the named lock ran out or was taken over
   WorkerGone             the worker is unknown or revoked: register again
@@ -85,6 +89,26 @@ class WrongState(Conflict):
 
 class LockHeld(Conflict):
     code = "lock_held"
+
+
+class NotAllowed(TelecineError):
+    code = "not_allowed"
+
+
+class KeyInvalid(NotAllowed):
+    code = "key_invalid"
+
+
+class TooMany(TelecineError):
+    code = "too_many_requests"
+
+    def __init__(self, message: str, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds  # until another try makes sense
+
+
+class TooLarge(TelecineError):
+    code = "too_large"
 
 
 class LeaseLost(TelecineError):

@@ -85,6 +85,7 @@ def _read(path: str) -> str | None:
 class World:
     dice: Dice = field(default_factory=random.Random)
     new_id: Callable[[], str] = field(default=lambda: secrets.token_hex(16))
+    secret: Callable[[], str] = field(default=lambda: secrets.token_hex(32))  # 256 bits
     mono: Callable[[], float] = field(default=time.monotonic)
     machine: Machine = field(default_factory=this_machine)
     process_start: Callable[[int], int | None] = process_start

@@ -82,8 +82,8 @@ def test_a_typo_in_the_file_is_refused_with_a_hint(tmp_path: Path) -> None:
 BAD = [
     ({"TELECINE_SLOTS": "many"}, "TELECINE_SLOTS: input should be a valid integer"),
     ({"TELECINE_LEASE_SECONDS": "10"}, "lease of 10 s is too short for a beat every 5 s"),
-    ({"TELECINE_QUEUE_MODE": "redis"}, "'redis' needs the Redis bell, which this release does not have yet"),
-    ({"TELECINE_QUEUE_MODE": "kafka"}, "'kafka' is not a queue mode"),
+    ({"TELECINE_QUEUE_MODE": "redis"}, "queue_mode is 'redis', so redis_url must say where Redis is"),
+    ({"TELECINE_QUEUE_MODE": "kafka"}, "TELECINE_QUEUE_MODE: input should be 'database', 'redis' or 'hybrid'"),
     ({"TELECINE_DATABASE_URL": "mysql://host/db"}, "'mysql://host/db' is not understood"),
     ({"TELECINE_LABELS": "a/b"}, "label 'a/b' may not"),
     ({"TELECINE_CONFIG": "missing.toml"}, "TELECINE_CONFIG names missing.toml, which does not exist"),

@@ -9,7 +9,21 @@ from typing import Annotated
 
 import typer
 
-from telecine.cli import doctor, events, fleet, jobs, logs, sample, setup, submit, transcode, videos, watch, worker
+from telecine.cli import (
+    doctor,
+    events,
+    fleet,
+    jobs,
+    logs,
+    sample,
+    serve,
+    setup,
+    submit,
+    transcode,
+    videos,
+    watch,
+    worker,
+)
 from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, complain, exit_code
 from telecine.errors import TelecineError
 
@@ -48,14 +62,15 @@ def _options(
 PANELS = {
     "Media": (transcode.transcode, videos.videos, videos.video, sample.sample),
     "Jobs": (submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, logs.logs, events.events),
+    "Server": (serve.serve, serve.login, serve.keys),
     "Fleet": (worker.worker, fleet.workers, fleet.flows, fleet.locks),
     "Set-up": (setup.migrate, doctor.doctor, setup.config),
 }
+GROUPS = {fleet.workers: "workers", fleet.flows: "flows", serve.keys: "keys"}
 for panel, commands in PANELS.items():
     for command in commands:
         if isinstance(command, typer.Typer):
-            name = "workers" if command is fleet.workers else "flows"
-            app.add_typer(command, name=name, rich_help_panel=panel)
+            app.add_typer(command, name=GROUPS[command], rich_help_panel=panel)
         else:
             app.command(rich_help_panel=panel)(command)
 

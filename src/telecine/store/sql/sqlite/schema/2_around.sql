@@ -126,16 +126,6 @@ create table lock (
     check ((holder is null) = (until is null))
 );
 
-create table api_key (
-    id text primary key,
-    owner text not null,
-    scope text not null,
-    secret_hash text not null,
-    created_at integer not null,
-    last_used_at integer,
-    revoked_at integer
-);
-
 create table archive (
     job_id integer primary key,
     owner text not null,

@@ -1,0 +1,65 @@
+"""All routes together."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from telecine.api import (
+    flows,
+    health,
+    jobs,
+    keys,
+    live,
+    login,
+    media,
+    page,
+    problems,
+    stats,
+    tasks,
+    uploads,
+    videos,
+    webhooks,
+    workers,
+)
+from telecine.api import worker as remote
+from telecine.api.house import House
+from telecine.api.walls import Walls
+
+ABOUT = """Durable media processing over HTTP.
+
+Send a key as `Authorization: Bearer tcn_…`. Errors are `application/problem+json` with one sentence and a stable
+`code`. Lists have a `next` cursor. Times are milliseconds since 1970 by the database's clock."""
+
+ROUTERS = (
+    jobs.router, tasks.router, flows.router, videos.router, uploads.router, workers.router, keys.router,
+    webhooks.router, stats.router, live.router, remote.router, media.router, login.router, health.router, page.router,
+)  # fmt: skip
+
+
+def create_app(house: House) -> FastAPI:
+    """The server's application; the page comes last, since it answers to every other address."""
+    app = FastAPI(
+        title="Telecine",
+        description=ABOUT,
+        version=version("telecine"),
+        docs_url="/docs",
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    app.state.house = house
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    if house.settings.allowed_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(house.settings.allowed_origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["*"],
+        )
+    app.add_middleware(Walls, most_body=house.settings.max_body_bytes)
+    return app

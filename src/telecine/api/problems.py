@@ -1,0 +1,124 @@
+"""What went wrong, as `application/problem+json`: one sentence, and a code that does not change."""
+
+from __future__ import annotations
+
+import logging
+import math
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from telecine.errors import (
+    ArtifactError,
+    Conflict,
+    KeyInvalid,
+    LeaseLost,
+    LockLost,
+    MediaRefused,
+    NotAllowed,
+    NotFound,
+    Refused,
+    Rejected,
+    StoreError,
+    TelecineError,
+    TooLarge,
+    TooMany,
+    WorkerGone,
+)
+
+log = logging.getLogger(__name__)
+
+KIND = "application/problem+json"
+
+# The first that fits.
+STATUS: tuple[tuple[type[TelecineError], int], ...] = (
+    (NotFound, 404),
+    (KeyInvalid, 401),
+    (NotAllowed, 403),
+    (TooMany, 429),
+    (TooLarge, 413),
+    (Conflict, 409),
+    (LeaseLost, 409),
+    (LockLost, 409),
+    (WorkerGone, 410),
+    (Rejected, 422),
+    (StoreError, 503),
+    (ArtifactError, 503),
+    (MediaRefused, 422),
+    (Refused, 422),
+)
+CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 406: "not_acceptable", 415: "bad_type"}
+
+
+class Problem(BaseModel):
+    """One sentence that tells what to do, and a stable code for programs."""
+
+    type: str = "about:blank"
+    title: str = Field(examples=["Not Found"])
+    status: int = Field(examples=[404])
+    code: str = Field(examples=["not_found"])
+    detail: str = Field(examples=["there is no job 7"])
+    errors: list[dict[str, Any]] | None = Field(None, description="What is wrong, by field, if several things are")
+
+
+def problem(status: int, code: str, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> JSONResponse:
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail}
+    return JSONResponse({**body, **more}, status_code=status, media_type=KIND, headers=headers)
+
+
+def of_error(error: TelecineError) -> JSONResponse:
+    """An error of ours as an answer."""
+    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+    headers = None
+    if isinstance(error, TooMany):
+        headers = {"Retry-After": str(math.ceil(error.seconds))}
+    elif isinstance(error, KeyInvalid):
+        headers = {"WWW-Authenticate": "Bearer"}
+    elif status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers = {"Retry-After": "2"}
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.warning("answered with %s: %s", status, error)
+    return problem(status, error.code, str(error), headers=headers)
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems of a route, for its documentation."""
+    return {status: {"model": Problem, "content": {KIND: {}}} for status in statuses}
+
+
+def install(app: FastAPI) -> None:
+    """Let every error, of ours or not, be a problem."""
+
+    async def ours(request: Request, error: Exception) -> Response:
+        assert isinstance(error, TelecineError)
+        return of_error(error)
+
+    async def theirs(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        code = CODES.get(error.status_code, "http_error")
+        return problem(error.status_code, code, str(error.detail), headers=dict(error.headers or {}))
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        faults = [
+            {"at": ".".join(str(part) for part in fault["loc"]), "message": fault["msg"]} for fault in error.errors()
+        ]
+        first = faults[0]
+        return problem(422, "bad_request", f"{first['at']}: {first['message']}", errors=faults[:20])
+
+    async def too_deep(request: Request, error: Exception) -> Response:
+        return problem(400, "bad_request", "the body is nested too deeply")
+
+    async def fault(request: Request, error: Exception) -> Response:
+        return problem(500, "internal_error", "something went wrong inside the server; its log says what")
+
+    app.add_exception_handler(TelecineError, ours)
+    app.add_exception_handler(HTTPException, theirs)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(RecursionError, too_deep)
+    app.add_exception_handler(Exception, fault)

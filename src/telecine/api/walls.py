@@ -1,0 +1,78 @@
+"""Limits before anything is parsed: how long an address, how many headers, how large a body; and safe headers."""
+
+from __future__ import annotations
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from telecine.api.problems import of_error, problem
+from telecine.errors import TooLarge
+
+MOST_ADDRESS = 8_192
+MOST_HEADERS = 32_768
+# Bodies of these routes are files: whoever takes them counts for himself.
+STREAMED = ("/api/v1/uploads", "/api/worker/artifacts")
+
+SAFE = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Walls:
+    """Stands before the whole application."""
+
+    def __init__(self, app: ASGIApp, *, most_body: int) -> None:
+        self._app = app
+        self._most_body = most_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        counted = receive if scope["path"].startswith(STREAMED) else self._counted(receive)
+        await self._app(scope, counted, _with_safe_headers(send))
+
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
+        if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MOST_ADDRESS:
+            return problem(414, "address_too_long", f"an address of over {MOST_ADDRESS} bytes is not read")
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADERS:
+            return problem(431, "headers_too_large", f"headers of over {MOST_HEADERS} bytes are not read")
+        if scope["path"].startswith(STREAMED):
+            return None
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if length.isdigit() and int(length) > self._most_body:
+            return of_error(self._too_large())
+        return None
+
+    def _counted(self, receive: Receive) -> Receive:
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._most_body:
+                raise self._too_large()
+            return message
+
+        return counted
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"a body of over {self._most_body} bytes is not read; films go to /api/v1/uploads")
+
+
+def _with_safe_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SAFE.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sent

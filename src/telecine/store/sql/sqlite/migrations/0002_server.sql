@@ -1,0 +1,114 @@
+-- What the server adds: keys, uploads, what was deleted, and what is to be told to the outside.
+
+drop table api_key;
+
+create table api_key (
+    id text primary key,
+    -- A key of a program, the one-time link of a person, or the session that such a link opened.
+    kind text not null check (kind in ('key', 'link', 'session')),
+    scope text not null check (scope in ('admin', 'owner', 'worker')),
+    owner text not null,
+    name text not null,
+    -- Only the hash: nobody can read a key out of here.
+    secret_hash text not null,
+    facts text not null default '{}',
+    created_at integer not null,
+    expires_at integer,
+    last_used_at integer,
+    revoked_at integer
+);
+create index api_key_owner on api_key (owner, created_at, id);
+
+-- Which key a remote worker came with: whoever revokes the key shuts out its workers.
+create table worker_key (
+    worker integer primary key,
+    key_id text not null
+);
+create index worker_key_key on worker_key (key_id);
+
+create table upload (
+    id text primary key,
+    owner text not null,
+    -- What the sender calls it: a label, never a path.
+    name text not null,
+    length integer not null check (length >= 0),
+    received integer not null default 0 check (received >= 0),
+    state text not null check (state in ('open', 'checking', 'done', 'refused')),
+    sha256 text,
+    metadata text not null default '{}',
+    -- What shall become of it, and what did.
+    spec text not null default '{}',
+    job_id integer,
+    subject_id text,
+    error text,
+    created_at integer not null,
+    updated_at integer not null,
+    expires_at integer not null,
+    check (received <= length)
+);
+create index upload_owner on upload (owner, created_at, id);
+-- Serves the clearing of what nobody finished.
+create index upload_expires on upload (expires_at) where state in ('open', 'refused');
+
+-- Subjects that somebody deleted: shown to nobody; their bytes go when the last lease has ended.
+create table subject_gone (
+    kind text not null,
+    id text not null,
+    owner text not null,
+    at integer not null,
+    actor text not null,
+    cleared_at integer,
+    primary key (kind, id)
+);
+create index subject_gone_uncleared on subject_gone (at) where cleared_at is null;
+
+create table webhook (
+    id integer primary key autoincrement,
+    owner text not null,
+    url text not null,
+    format text not null check (format in ('plain', 'slack', 'discord')),
+    -- Kinds of events; an empty list: all that are told.
+    kinds text not null,
+    -- Only of this job; null: of all jobs of the owner.
+    job_id integer,
+    created_at integer not null,
+    disabled_at integer
+);
+create index webhook_owner on webhook (owner, id);
+create index webhook_job on webhook (job_id) where job_id is not null;
+
+create table delivery (
+    id integer primary key autoincrement,
+    -- Null: an alert, whose address is in the settings.
+    webhook_id integer,
+    event_seq integer not null,
+    kind text not null,
+    body text not null,
+    state text not null check (state in ('waiting', 'done', 'dead')),
+    tries integer not null default 0,
+    next_at integer not null,
+    -- Who sends it now must say so before this.
+    until integer,
+    token integer not null default 0,
+    last_status integer,
+    last_error text,
+    created_at integer not null,
+    ended_at integer
+);
+-- An event is told once to each receiver, also if its sender died after writing it down.
+create unique index delivery_once on delivery (coalesce(webhook_id, 0), event_seq, kind);
+create index delivery_due on delivery (next_at) where state = 'waiting';
+create index delivery_ended on delivery (ended_at) where state <> 'waiting';
+
+-- How far the events have been turned into deliveries, and the secret from which signing keys are made.
+create table postman (
+    only_row integer primary key default 1 check (only_row = 1),
+    seq integer not null,
+    secret text not null
+);
+create table alert (
+    kind text primary key,
+    sent_at integer not null,
+    -- What the cooldown has held back since.
+    held integer not null default 0
+);

@@ -1,0 +1,141 @@
+"""The server: engine, application, duties and embedded workers in one process, until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from socket import socket
+from typing import Any
+
+import uvicorn
+
+from telecine.api import House, create_app
+from telecine.api.rates import Rates
+from telecine.engine.keys import Keys
+from telecine.flow import Flow
+from telecine.settings import Settings
+from telecine.wiring import (
+    Parts,
+    built_in_flows,
+    hardware_labels,
+    housekeeping,
+    make_worker,
+    open_artifacts,
+    open_engine,
+)
+from telecine.worker import load_flows
+from telecine.worker.source import FlowSource, source_of
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where the server listens, and the link that logs its first administrator in."""
+
+    address: str
+    link: str | None
+
+
+async def run_server(settings: Settings, *, workers: int, ready: Callable[[Serving], None]) -> None:
+    """Serve until SIGTERM or SIGINT. A restart touches no lease: they belong to workers, not to servers."""
+    async with open_engine(settings) as parts:
+        own = built_in_flows(settings)
+        sources = [source_of(name) for name in settings.flows]
+        for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
+            await parts.engine.register(flow)
+        house = open_house(parts)
+        async with housekeeping(parts, sweep=True), _embedded(parts, [*own, *sources], workers):
+            server = _Server(uvicorn.Config(create_app(house), **_ways(settings)), house)
+            await server.listen(lambda port: _announce(house, port, ready))
+
+
+def open_house(parts: Parts) -> House:
+    settings = parts.settings
+    return House(
+        engine=parts.engine,
+        keys=Keys(parts.store, parts.world),
+        artifacts=open_artifacts(settings),
+        settings=settings,
+        world=parts.world,
+        bell=parts.bell,
+        rates=Rates(parts.world.mono, per_key=settings.rate_limit, per_stranger=settings.bad_key_limit),
+    )
+
+
+def _ways(settings: Settings) -> dict[str, Any]:
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "loop": "none",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": bool(settings.trusted_proxies),
+        "forwarded_allow_ips": list(settings.trusted_proxies),
+        "timeout_graceful_shutdown": GRACE_SECONDS,
+        "timeout_keep_alive": 30,
+        "ws": "websockets-sansio",
+        "ws_max_size": 64 << 10,
+    }
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens; tells whoever waits in the house that it is about to stop."""
+
+    def __init__(self, config: uvicorn.Config, house: House) -> None:
+        super().__init__(config)
+        self._house = house
+        self._listening: asyncio.Event = asyncio.Event()
+
+    async def listen(self, listening: Callable[[int], object]) -> None:
+        serving = asyncio.create_task(self.serve())
+        heard = asyncio.create_task(self._listening.wait())
+        await asyncio.wait({serving, heard}, return_when=asyncio.FIRST_COMPLETED)
+        heard.cancel()
+        if not serving.done():
+            port = self.servers[0].sockets[0].getsockname()[1]
+            told = listening(port)
+            if asyncio.iscoroutine(told):
+                await told
+        await serving
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listening.set()
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        self._house.closing.set()
+        await super().shutdown(sockets)
+
+
+async def _announce(house: House, port: int, ready: Callable[[Serving], None]) -> None:
+    settings = house.settings
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+    address = settings.public_url or f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    link = f"{address}/login/{await house.keys.link()}" if await house.keys.is_locked_out() else None
+    ready(Serving(address, link))
+
+
+@asynccontextmanager
+async def _embedded(parts: Parts, flows: list[Flow | FlowSource], slots: int) -> AsyncIterator[None]:
+    """A worker inside the server, with so many slots; what it holds at the end is given back."""
+    if not slots:
+        yield
+        return
+    settings = parts.settings.model_copy(update={"slots": slots})
+    settings.scratch.mkdir(parents=True, exist_ok=True)
+    own = Parts(settings, parts.store, parts.bell, parts.engine, parts.world)
+    worker = make_worker(own, flows, await hardware_labels(own))
+    running = asyncio.create_task(worker.run(), name="worker")
+    try:
+        yield
+    finally:
+        worker.stop()
+        worker.stop()
+        await running

@@ -1,0 +1,38 @@
+"""The API on each database: `front` is the application in this process, `tests.api.server` one of its own."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from telecine.settings import Settings
+from tests.api.front import Front
+from tests.contract.conftest import postgres_store, pytest_pyfunc_call, runner, sqlite_template
+
+__all__ = ["postgres_store", "pytest_pyfunc_call", "runner", "sqlite_template"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def front(request: pytest.FixtureRequest, runner: asyncio.Runner, sqlite_url: str, tmp_path: Path) -> Iterator[Front]:
+    """A server without a socket, on empty tables."""
+    if request.param == "postgres":
+        request.getfixturevalue("postgres_store")  # makes the tables
+        url = request.getfixturevalue("postgres_schema_url")
+    else:
+        shutil.copy(request.getfixturevalue("sqlite_template"), sqlite_url.removeprefix("sqlite:///"))
+        url = sqlite_url
+    settings = Settings(
+        database_url=url,
+        artifacts_url=str(tmp_path / "artifacts"),
+        scratch=tmp_path / "scratch",
+        uploads=tmp_path / "uploads",
+        slots=1,
+        upload_reserve_bytes=0,
+        **getattr(request, "param_settings", {}),
+    )
+    front = Front(settings)
+    runner.run(front.open())
+    yield front
+    runner.run(front.close())
