@@ -13,8 +13,8 @@ from starlette.requests import HTTPConnection
 from telecine.api.rates import Rates
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
-from telecine.engine.keys import Keys
-from telecine.facts import Kept, Lease
+from telecine.engine.keys import Caller, Keys
+from telecine.facts import Json, Kept, Lease
 from telecine.settings import Settings
 from telecine.world import World
 
@@ -31,6 +31,12 @@ class Inspector(Protocol):
     async def __call__(self, lease: Lease, kept: Kept, artifacts: Artifacts) -> None: ...
 
 
+class SpecCheck(Protocol):
+    """Whether a caller may submit this spec; raises `Refused`, `NotAllowed` or `NotFound` with one sentence."""
+
+    async def __call__(self, spec: Json, caller: Caller) -> None: ...
+
+
 @dataclass(slots=True)
 class House:
     """The open parts of one server, handed in by wiring."""
@@ -44,6 +50,8 @@ class House:
     rates: Rates
     # By flow: how its workers' results are looked at. A flow without one is believed.
     inspectors: Mapping[str, Inspector] = field(default_factory=dict)
+    # By flow: what a caller may ask of it (a path on the server's disk is not everybody's business).
+    checks: Mapping[str, SpecCheck] = field(default_factory=dict)
     # Set when the server is about to stop: whoever waits, ends.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     # What single subjects keep for the life of the server (hub of live events, guard of uploads, …), by name.

@@ -36,6 +36,9 @@ class ServerSettings(MediaSettings):
     uploads: Path = Field(Path(".telecine/uploads"), description="Folder for uploads that have not come to their end")
     upload_hours: float = Field(24.0, gt=0, description="How long an unfinished upload waits for its next byte")
     upload_reserve_bytes: int = Field(1 << 30, ge=0, description="Free space that uploads leave on the disk")
+    source_folders: tuple[str, ...] = Field(
+        (), description="Folders on the server whose files owners may name as sources; administrators may name any"
+    )
     watch: tuple[str, ...] = Field((), description="Folders whose new films are transcoded by themselves")
     watch_settle_seconds: float = Field(
         10.0, gt=0, description="A file in a watched folder is taken when it has not changed for so long"
@@ -66,7 +69,13 @@ class ServerSettings(MediaSettings):
     key_file: Path | None = Field(None, description="File with the key of that worker")
 
     @field_validator(
-        "trusted_proxies", "allowed_origins", "watch", "alert_kinds", "allow_private_webhooks", mode="before"
+        "trusted_proxies",
+        "allowed_origins",
+        "source_folders",
+        "watch",
+        "alert_kinds",
+        "allow_private_webhooks",
+        mode="before",
     )
     @classmethod
     def _split_lists(cls, value: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from socket import socket
 from typing import Any
@@ -50,7 +50,9 @@ async def run_server(settings: Settings, *, workers: int, ready: Callable[[Servi
         for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
             await parts.engine.register(flow)
         house = open_house(parts)
-        async with housekeeping(parts, sweep=True), _embedded(parts, [*own, *sources], workers):
+        async with AsyncExitStack() as open_now:
+            await open_now.enter_async_context(housekeeping(parts, sweep=True))
+            await open_now.enter_async_context(_embedded(parts, [*own, *sources], workers))
             server = _Server(uvicorn.Config(create_app(house), **_ways(settings)), house)
             await server.listen(lambda port: _announce(house, port, ready))
 
