@@ -79,6 +79,8 @@ create table delivery (
     id integer primary key autoincrement,
     -- Null: an alert, whose address is in the settings.
     webhook_id integer,
+    -- Whom it goes to: only so many go to one host at once.
+    host text not null,
     event_seq integer not null,
     kind text not null,
     body text not null,
@@ -95,7 +97,10 @@ create table delivery (
 );
 -- An event is told once to each receiver, also if its sender died after writing it down.
 create unique index delivery_once on delivery (coalesce(webhook_id, 0), event_seq, kind);
-create index delivery_due on delivery (next_at) where state = 'waiting';
+-- Serves whoever sends: host by host, so that a dead one holds up nobody else.
+create index delivery_due on delivery (host, next_at) where state = 'waiting';
+-- Serves the lists.
+create index delivery_webhook on delivery (webhook_id, id);
 create index delivery_ended on delivery (ended_at) where state <> 'waiting';
 
 -- How far the events have been turned into deliveries, and the secret from which signing keys are made.
