@@ -114,7 +114,7 @@ async def _hash(path: Path, told: Told | None) -> str:
 
 def video_id(spec: TranscodeSpec) -> str:
     """A name that people recognise and that no two films share: `big-buck-bunny-3f9a2c41`."""
-    stem = Path(spec.source.partition("?")[0]).stem
+    stem = Path(spec.name or spec.source.partition("?")[0]).stem
     plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "video"
     mark = spec.sha256 or hashlib.sha256(spec.source.encode()).hexdigest()
     return f"{plain}-{mark[:8]}"

@@ -8,7 +8,7 @@ from telecine.facts import Done, Outcome
 from telecine.flow import Bench
 from telecine.flows.transcode.fetching import ladder_of
 from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.source import look_at
+from telecine.flows.transcode.source import look_at, reach_upload, uploaded_origin
 from telecine.flows.transcode.spec import parse
 from telecine.media.inputs import reach
 from telecine.media.ladder import climb
@@ -21,7 +21,9 @@ async def validate(bench: Bench, options: Options) -> Outcome:
     """The spec makes sense, and its source can be reached: nothing is fetched yet."""
     spec = parse(bench.spec)
     ladder_of(spec, options)
-    return Done(result={"size": await reach(spec.source, options.gate)})
+    upload = uploaded_origin(spec)
+    reaching = reach(spec.source, options.gate) if upload is None else reach_upload(bench, upload, options)
+    return Done(result={"size": await reaching})
 
 
 async def plan(bench: Bench, options: Options) -> Outcome:

@@ -14,12 +14,13 @@ from telecine.errors import MediaRefused
 from telecine.facts import Kept
 from telecine.flow import Bench, Reader
 from telecine.flows.transcode.plan import Origin
-from telecine.flows.transcode.reading import kept_by_fetch
+from telecine.flows.transcode.reading import kept_by_fetch, missing
 from telecine.media.inputs import LocalFile, hash_file
 
 MOVED = "moved_to"  # a fact of the video: where its source was seen last
 
 SOURCE = "source"
+UPLOADED = "upload"
 DOWNLOADED = "download"  # in the scratch folder of the attempt that fetches the source
 AHEAD = 8 << 20
 PLACES = 3
@@ -38,7 +39,7 @@ async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
         finally:
             os.close(handle)
         return
-    kept = await kept_by_fetch(bench, origin.artifact or "")
+    kept = uploaded(origin) if origin.upload else await kept_by_fetch(bench, origin.artifact or "")
     here = _here(bench, kept)
     if here is None:
 
@@ -53,11 +54,20 @@ async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
         os.close(here)
 
 
+def uploaded(origin: Origin) -> Kept:
+    """An upload as what was kept before the job began: its key follows from its id, the rest the spec says."""
+    key = f"uploads/{origin.upload}/source"
+    return Kept(name=UPLOADED, token=0, key=key, size=origin.size, sha256=origin.sha256)
+
+
 def _here(bench: Bench, kept: Kept) -> int | None:
     """The artifact as a file on this machine, if it is one, or was downloaded by this very attempt."""
     path = bench.locate(kept)
     if path is not None:
-        return os.open(path, os.O_RDONLY)
+        try:
+            return os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise (gone() if kept.name == UPLOADED else missing(kept.name)) from None
     if kept.name != SOURCE:
         return None
     try:
@@ -70,6 +80,10 @@ def _here(bench: Bench, kept: Kept) -> int | None:
         return handle
     os.close(handle)
     return None
+
+
+def gone() -> MediaRefused:
+    return MediaRefused("the uploaded film is not there any more: upload it again", code="source_missing")
 
 
 class Ahead:

@@ -11,10 +11,11 @@ from telecine.media.source import Picture, Sound
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where workers read the source: a file in place, which must stay as it is, or an artifact of `fetch`."""
+    """Where workers read the source: a file in place, which must stay as it is, an upload, or what `fetch` kept."""
 
     path: str | None = None
     identity: tuple[int, ...] = ()  # of the file: size, time of change, inode, device
+    upload: str | None = None  # its id
     artifact: str | None = None  # its name among what `fetch` kept
     size: int = 0
     sha256: str = ""  # of the bytes that came in, also where workers read a remuxed copy

@@ -36,7 +36,11 @@ async def kept_by_fetch(bench: Bench, name: str) -> Kept:
     for one in await bench.artifacts("fetch"):
         if one.kept.name == name:
             return one.kept
-    raise ChildFailed(f"{name} of the fetch stage is gone: submit the film again", code="artifact_missing")
+    raise missing(name)
+
+
+def missing(name: str) -> ChildFailed:
+    return ChildFailed(f"{name} of the fetch stage is gone: submit the film again", code="artifact_missing")
 
 
 async def index_of(bench: Bench) -> Index:

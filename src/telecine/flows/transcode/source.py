@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telecine.errors import MediaRefused
+from telecine.errors import MediaRefused, NotFound
 from telecine.flow import Bench
 from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.origin import DOWNLOADED, SOURCE, identity_of, opened
+from telecine.flows.transcode.origin import DOWNLOADED, SOURCE, gone, identity_of, opened, uploaded
 from telecine.flows.transcode.plan import Origin
-from telecine.flows.transcode.spec import TranscodeSpec
+from telecine.flows.transcode.spec import TranscodeSpec, upload_of
 from telecine.flows.transcode.talking import answer
 from telecine.media.inputs import LocalFile, download, hash_file, is_remote
 from telecine.media.limits import check_size, check_source
@@ -22,7 +22,9 @@ BYTES_SHARE = 0.5
 
 
 async def look_at(bench: Bench, spec: TranscodeSpec, options: Options) -> Source | None:
-    """What the head of a local file says; one that lies elsewhere is looked at when it has come."""
+    """What the head of a file at hand says; one that lies elsewhere is looked at when it has come."""
+    if (upload := uploaded_origin(spec)) is not None:
+        return await probe(bench, upload, options)
     if is_remote(spec.source):
         return None
     return await probe(bench, _in_place(LocalFile.at(Path(spec.source))), options)
@@ -34,6 +36,8 @@ async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Or
     def told(done: float, of: float) -> None:
         bench.progress(BYTES_SHARE * done, of)
 
+    if (upload := uploaded_origin(spec)) is not None:
+        return upload
     if not is_remote(spec.source) and not options.shared:
         file = LocalFile.at(Path(spec.source))
         check_size(file.size, options.bounds)
@@ -52,6 +56,29 @@ async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Or
     assert kept.sha256 is not None
     _check_hash(spec, kept.sha256)
     return Origin(artifact=SOURCE, size=kept.size or 0, sha256=kept.sha256)
+
+
+def uploaded_origin(spec: TranscodeSpec) -> Origin | None:
+    """An upload as workers will read it: its bytes were hashed when they came, and nobody changes them."""
+    upload = upload_of(spec.source)
+    if upload is None:
+        return None
+    if spec.size is None or spec.sha256 is None:
+        raise MediaRefused(
+            f"a job for {spec.source} must say its size and SHA-256: submit it through the server", code="bad_spec"
+        )
+    return Origin(upload=upload, size=spec.size, sha256=spec.sha256)
+
+
+async def reach_upload(bench: Bench, origin: Origin, options: Options) -> int:
+    """Whether its bytes can be read from here; their number."""
+    check_size(origin.size, options.bounds)
+    try:
+        if len(await bench.read(uploaded(origin), origin.size - 1, 1)) == 1:
+            return origin.size
+    except NotFound:
+        pass
+    raise gone()
 
 
 def _in_place(file: LocalFile, sha256: str = "") -> Origin:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Literal
@@ -14,14 +15,19 @@ from telecine.errors import BadSpec
 from telecine.facts import Json
 from telecine.media.ladder_spec import PRESETS
 
+UPLOAD = "upload://"
+_UPLOADED = re.compile(f"{UPLOAD}[0-9a-f]{{32}}")
+
 
 class TranscodeSpec(BaseModel):
     """One job's wishes. `None` means: as the settings say."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    source: str = Field(min_length=1, description="A path, http(s):// or s3://")
+    source: str = Field(min_length=1, description="A path, http(s)://, s3:// or upload://")
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="What the bytes must hash to, if known")
+    size: int | None = Field(None, ge=1, description="How many bytes it has, if known; an upload's always is")
+    name: str | None = Field(None, min_length=1, max_length=255, description="What people call it, else as its source")
     ladder: str | list[dict[str, Any]] | None = Field(None, description="A ladder's name, or its rungs")
     qualities: list[str] | None = Field(None, description="Encode only these rungs; others are carried over")
     preset: str | None = Field(None, description="x264's preset")
@@ -41,6 +47,8 @@ class TranscodeSpec(BaseModel):
     def _found_from_anywhere(cls, value: str) -> str:
         if "://" not in value and not value.startswith("/"):
             raise ValueError(f"{value!r} is a relative path, and workers have other folders: give an absolute one")
+        if value.startswith(UPLOAD) and not _UPLOADED.fullmatch(value):
+            raise ValueError(f"{value!r} is no upload; one is {UPLOAD} and 32 hexadecimal digits")
         return value
 
     @field_validator("preset")
@@ -56,6 +64,11 @@ class TranscodeSpec(BaseModel):
         if value is not None and not value:
             raise ValueError("name at least one rung, or leave `qualities` out")
         return value
+
+
+def upload_of(source: str) -> str | None:
+    """The upload that a source is, if it is one."""
+    return source.removeprefix(UPLOAD) if source.startswith(UPLOAD) else None
 
 
 def parse(spec: Json) -> TranscodeSpec:
@@ -81,7 +94,7 @@ def _unknown(name: str) -> str:
 
 def digest(spec: TranscodeSpec) -> str:
     """Equal for jobs that would make the same thing of the same bytes, wherever these lie."""
-    wishes = spec.model_dump(exclude={"source", "sha256"})
+    wishes = spec.model_dump(exclude={"source", "sha256", "size", "name"})
     return hashlib.sha256(json.dumps(wishes, sort_keys=True).encode()).hexdigest()
 
 
