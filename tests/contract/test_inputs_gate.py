@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from telecine.addresses import Resolve, is_public, resolve
 from telecine.errors import MediaRefused
 from telecine.media.inputs import Gate, download
-from telecine.media.inputs.gate import Resolve, is_public, resolve
 from tests.site import Answer, Request, Site, serve
 
 FILM = b"a film, if a short one"
