@@ -20,9 +20,11 @@ create index api_key_owner on api_key (owner, created_at, id);
 -- Which key a remote worker came with: whoever revokes the key shuts out its workers.
 create table worker_key (
     worker integer primary key,
-    key_id text not null
+    key_id text not null,
+    -- Of the enlisting: its repeat finds the same worker.
+    request text not null
 );
-create index worker_key_key on worker_key (key_id);
+create unique index worker_key_key on worker_key (key_id, request);
 
 create table upload (
     id text primary key,
@@ -47,6 +49,19 @@ create table upload (
 create index upload_owner on upload (owner, created_at, id);
 -- Serves the clearing of what nobody finished.
 create index upload_expires on upload (expires_at) where state in ('open', 'refused');
+-- Serves whoever finishes what a server that died had begun to check.
+create index upload_checking on upload (id) where state = 'checking';
+
+-- Files of watched folders that were looked at: each is taken once, also if nothing came of it.
+create table watched (
+    path text primary key,
+    -- Size and time of change: a file that differs is another one.
+    identity text not null,
+    at integer not null,
+    job_id integer,
+    subject_id text,
+    error text
+);
 
 -- Subjects that somebody deleted: shown to nobody; their bytes go when the last lease has ended.
 create table subject_gone (
@@ -59,6 +74,16 @@ create table subject_gone (
     primary key (kind, id)
 );
 create index subject_gone_uncleared on subject_gone (at) where cleared_at is null;
+
+-- Jobs that somebody deleted. One that still runs is put away as soon as it has ended; then nobody sees it any more.
+create table job_gone (
+    job_id integer primary key,
+    owner text not null,
+    at integer not null,
+    actor text not null,
+    cleared_at integer
+);
+create index job_gone_uncleared on job_gone (at) where cleared_at is null;
 
 create table webhook (
     id integer primary key autoincrement,
@@ -102,6 +127,8 @@ create index delivery_due on delivery (host, next_at) where state = 'waiting';
 -- Serves the lists.
 create index delivery_webhook on delivery (webhook_id, id);
 create index delivery_ended on delivery (ended_at) where state <> 'waiting';
+-- Serves the count of what could not be told.
+create index delivery_dead on delivery (id) where state = 'dead';
 
 -- How far the events have been turned into deliveries, and the secret from which signing keys are made.
 create table postman (
@@ -115,3 +142,13 @@ create table alert (
     -- What the cooldown has held back since.
     held integer not null default 0
 );
+
+-- What was counted of the events, up to the one that the row `seq` names: counters that outlive restarts, retention and
+-- every single server. The row `identity` is this database's own, from which the ids of traces are made.
+create table tally (
+    name text not null,
+    -- A JSON list of their values.
+    labels text not null,
+    value integer not null,
+    primary key (name, labels)
+) without rowid;
