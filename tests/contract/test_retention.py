@@ -220,8 +220,8 @@ async def test_a_job_that_was_retried_meanwhile_is_not_moved(scene: Scene) -> No
     await scene.fail_for_good((await scene.claim())[0])
     scene.pass_time(LONG)
 
-    document = await scene.store.read(lambda: retention._documents([job_id], Shelf()))
-    moved = await scene.store.run(lambda: retention._move([old], document, 0))
+    document = await scene.store.read(lambda: retention.documents_of([job_id], Shelf()))
+    moved = await scene.store.run(lambda: retention.move([old], document, 0))
 
     assert moved == NOTHING
     assert (await scene.views.job(job_id)).generation == 2

@@ -110,6 +110,15 @@ class Stats:
     slots: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnStats:
+    """The counts of one owner, each exact up to `cap`: his newest jobs by status, the tasks of those that are open."""
+
+    cap: int
+    jobs: dict[str, int]
+    tasks: dict[str, int]
+
+
 def workers(*, gone: bool = False, worker_id: int | None = None) -> Steps[tuple[WorkerView, ...]]:
     """The fleet; with `gone` also those who have left."""
     rows = yield Ask("worker_list", {"all": gone, "id": worker_id})
@@ -198,4 +207,14 @@ def stats(cap: int = CAP) -> Steps[Stats]:
         ended_last_minute={row["state"]: row["lately"] for row in ended},
         workers=rest["workers"],
         slots=rest["slots"],
+    )
+
+
+def own_stats(owner: str, cap: int = CAP) -> Steps[OwnStats]:
+    jobs = yield Ask("stats_jobs_of_owner", {"owner": owner, "most": cap})
+    tasks = yield Ask("stats_tasks_of_owner", {"owner": owner, "most": cap})
+    return OwnStats(
+        cap=cap,
+        jobs={row["state"]: row["count"] for row in jobs},
+        tasks={"new": 0, "ready": 0, "parked": 0, "running": 0} | {row["state"]: row["count"] for row in tasks},
     )

@@ -93,8 +93,8 @@ async def retire_jobs(store: Store, shelf: Shelf, ages: Ages, most: int = BATCH)
     if not old:
         return None
     # Ended jobs do not change, so they are read outside of the transaction; it checks that none was retried.
-    documents = await store.read(lambda: _documents([row["id"] for row in old], shelf))
-    return await store.run(lambda: _move(old, documents, ages.versions)) or None
+    documents = await store.read(lambda: documents_of([row["id"] for row in old], shelf))
+    return await store.run(lambda: move(old, documents, ages.versions)) or None
 
 
 def _old_jobs(age: Millis, most: int) -> Steps[Rows]:
@@ -109,7 +109,7 @@ def _old_jobs(age: Millis, most: int) -> Steps[Rows]:
     return chosen
 
 
-def _documents(ids: Sequence[int], shelf: Shelf) -> Steps[dict[int, dict[str, Any]]]:
+def documents_of(ids: Sequence[int], shelf: Shelf) -> Steps[dict[int, dict[str, Any]]]:
     found: dict[int, dict[str, Any]] = {}
     for job_id in ids:
         try:
@@ -143,7 +143,7 @@ def _without(data: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in names}
 
 
-def _move(old: Rows, documents: dict[int, dict[str, Any]], version_age: Millis) -> Steps[Retired]:
+def move(old: Rows, documents: dict[int, dict[str, Any]], version_age: Millis) -> Steps[Retired]:
     ids = [row["id"] for row in old]
     used = {row["job_id"] for row in (yield Ask("retire_tasks", {"ids": ids})) if row["used"]}
     held = yield Ask("retire_jobs", {"ids": ids})

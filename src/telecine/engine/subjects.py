@@ -13,7 +13,7 @@ from telecine.engine.shown import JobLine, Page, SubjectLine, SubjectView, Versi
 from telecine.engine.timeline import limited
 from telecine.errors import BadSpec, NotFound
 from telecine.store import Ask, Row, Steps, Write
-from telecine.store.text import dumps
+from telecine.store.text import dumps, is_storable
 
 FOREVER = 2**62
 MOST_JOBS = 20
@@ -76,9 +76,12 @@ def _place(cursor: str | None) -> tuple[int, str]:
         return FOREVER, ""
     at, _, name = cursor.partition("-")
     try:
-        return int(at), bytes.fromhex(name).decode()
+        place = int(at), bytes.fromhex(name).decode()
     except ValueError:
         raise BadSpec(f"cursor {cursor!r} is not one that this list gave") from None
+    if not 0 <= place[0] < FOREVER or not is_storable(place[1]):
+        raise BadSpec(f"cursor {cursor!r} is not one that this list gave")
+    return place
 
 
 def learn(subject: tuple[str, str], owner: str, facts: dict[str, Any]) -> Steps[None]:

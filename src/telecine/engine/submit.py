@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from telecine.engine.beginning import Alike, Batch, NewJob
-from telecine.errors import BadSpec, KeyReused, NotFound
+from telecine.errors import BadSpec, KeyReused, NotAllowed, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json
 from telecine.graph import Graph
 from telecine.store import Ask, Reserve, Steps, Write
 from telecine.store.text import dumps, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
+MOST_DEPTH = 64  # what everybody who reads it can follow
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[^{}\[\]"]+')
 _encode = json.JSONEncoder(allow_nan=False).encode
 LATEST: Instant = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What somebody wants done. `key` makes a repeat harmless; `dedupe_key` joins an unfinished twin."""
+    """What somebody wants done. `key` makes a repeat harmless; `dedupe_key` joins an unfinished twin.
+
+    `within`: whose jobs it may come after, and whose subjects it may be about; None: anybody's. `batch`: how many were
+    submitted together under keys that belong together, so that a part of them is not taken for a repeat.
+    """
 
     flow: str
     spec: Json = None
@@ -34,6 +41,8 @@ class Submission:
     skip: tuple[str, ...] = ()
     key: str | None = None
     dedupe_key: str | None = None
+    within: str | None = None
+    batch: int = 0
 
 
 class Submitted(NamedTuple):
@@ -75,8 +84,7 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     known: dict[int, int] = {}  # by place, the job that is the answer already
     if any(one.dedupe_key for one, _, _ in wanted):
         yield from _find_twins(wanted, known)
-    after = sorted({a for one, _, _ in wanted for a in one.after})
-    outcomes = (yield from _known(after)) if after else {}
+    outcomes = (yield from _known(wanted)) if any(one.after for one, _, _ in wanted) else {}
     fresh = [place for place in range(len(wanted)) if place not in known] if known else range(len(wanted))
     ids: list[int] = (yield Reserve("job", len(fresh))) if fresh else []
     numbered = dict(zip(fresh, ids, strict=True))
@@ -104,6 +112,12 @@ def _introduce(wanted: Wanted) -> Steps[None]:
     if owners:
         rows = [{"kind": kind, "id": id_, "owner": owner} for (kind, id_), owner in sorted(owners.items())]
         yield Write("subject_new", {"subjects": rows})
+    bound = {one.subject: one.within for one, _, _ in wanted if one.subject is not None and one.within is not None}
+    if bound:
+        where = {"kinds": [kind for kind, _ in bound], "subjects": [id_ for _, id_ in bound]}
+        for row in (yield Ask("subject_owners", where)):
+            if row["owner"] != bound[row["kind"], row["id"]]:
+                raise NotAllowed(f"{row['kind']} {row['id']!r} belongs to somebody else: choose another id")
 
 
 def _add(batch: Batch, job_id: int, wanted: tuple[Submission, int, Graph], outcomes: Mapping[int, str | None]) -> None:
@@ -139,13 +153,24 @@ def spec_text(spec: Json) -> str:
         return "{}"
     try:
         text = _encode(spec)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise BadSpec(f"the spec is not JSON: {error}") from None
     if len(text) > MOST_SPEC_CHARS:
         raise BadSpec(f"the spec has {len(text):,} characters; at most {MOST_SPEC_CHARS:,} are taken")
+    if text.count("{") + text.count("[") > MOST_DEPTH and _depth(text) > MOST_DEPTH:
+        raise BadSpec(f"the spec is nested too deeply: at most {MOST_DEPTH} levels are taken")
     if ("\\u0000" in text or "\\ud" in text) and dumps(spec) != text:
         raise BadSpec("the spec has a character that cannot be stored: NUL, or half of a surrogate pair")
     return text
+
+
+def _depth(text: str) -> int:
+    """How deep JSON is nested; brackets in strings do not count."""
+    deepest = level = 0
+    for mark in _MARKS.sub("", text):
+        level += 1 if mark in "{[" else -1
+        deepest = max(deepest, level)
+    return deepest
 
 
 def _find_twins(wanted: Wanted, known: dict[int, int]) -> Steps[None]:
@@ -167,12 +192,15 @@ def _find_twins(wanted: Wanted, known: dict[int, int]) -> Steps[None]:
             seen.add((one.owner, one.dedupe_key))
 
 
-def _known(ids: list[int]) -> Steps[dict[int, str | None]]:
-    rows = yield Ask("after_known", {"ids": ids})
-    found = {row["id"]: row["outcome"] for row in rows}
-    if missing := [id_ for id_ in ids if id_ not in found]:
-        raise NotFound(f"cannot wait for job {missing[0]}: there is no such job")
-    return found
+def _known(wanted: Wanted) -> Steps[dict[int, str | None]]:
+    """How the jobs that others come after have ended. One of somebody else is as absent as none."""
+    rows = yield Ask("after_known", {"ids": sorted({a for one, _, _ in wanted for a in one.after})})
+    owners = {row["id"]: row["owner"] for row in rows}
+    for one, _, _ in wanted:
+        for id_ in one.after:
+            if id_ not in owners or one.within not in (None, owners[id_]):
+                raise NotFound(f"cannot wait for job {id_}: there is no such job")
+    return {row["id"]: row["outcome"] for row in rows}
 
 
 def _take_keys(wanted: Wanted, numbered: Mapping[int, int], known: dict[int, int]) -> Steps[None]:
@@ -204,5 +232,6 @@ def digest_of(one: Submission) -> str:
         one.after,
         one.skip,
         one.dedupe_key,
+        *([one.batch] if one.batch else ()),
     ]
     return hashlib.sha256(json.dumps(json.loads(dumps(body)), sort_keys=True).encode()).hexdigest()

@@ -14,6 +14,7 @@ from telecine.graph import Graph
 from telecine.store import Ask, Row, Rows, Steps
 
 MOST = 500
+MOST_DIGITS = 18  # every database holds such a number; `FOREVER` never stands in a cursor
 LEVELS = ("debug", "info", "warning", "error")
 _START = (-1, -1, -1)
 
@@ -34,7 +35,7 @@ def after(cursor: str | None, start: Sequence[int]) -> tuple[int, ...]:
         return tuple(start)
     # No number in a cursor is negative, so the dash parts them.
     parts = cursor.split("-")
-    if len(parts) != len(start) or not all(part.isdecimal() for part in parts):
+    if len(parts) != len(start) or not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
         raise BadSpec(f"cursor {cursor!r} is not one that this list gave")
     return tuple(int(part) for part in parts)
 

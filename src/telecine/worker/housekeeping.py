@@ -16,6 +16,7 @@ from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.audit import Auditor
 from telecine.engine.clearing import clear
+from telecine.engine.deleting import put_away_deleted
 from telecine.engine.retention import NOTHING, Ages, Retired, retire, retire_versions
 from telecine.engine.shelf import Shelf
 from telecine.errors import ArtifactError, StoreError
@@ -86,6 +87,7 @@ class Housekeeper:
             await self._retire()
         else:
             _tell(await retire_versions(self._store, self._ages.versions))
+        _tell(await put_away_deleted(self._store, self._shelf, self._ages.versions))
         if self._tidy is not None and (freed := await self._tidy()):
             log.info("freed %s files of what failed", freed)
         if deleted := await clear(self._store, Bin(self._artifacts)):

@@ -102,9 +102,9 @@ values (:owner, :key, :digest, :job_id, {now}) on conflict do nothing returning 
 select digest, job_id from idempotency where owner = :owner and key = :key
 
 -- name: after_known
-select id, outcome from job where id = any (:ids::bigint[])
+select id, owner, outcome from job where id = any (:ids::bigint[])
 union all
-select job_id, outcome from archive where job_id = any (:ids::bigint[])
+select job_id, owner, outcome from archive where job_id = any (:ids::bigint[])
 
 -- name: after_ended
 -- Jobs that wait for one that has ended. Found again by every sweep until it is resolved.
@@ -151,9 +151,20 @@ order by name, registered_at desc, id desc
 update flow set paused = :paused where name = :name returning id
 
 -- name: subject_new
+-- One that was deleted is there again: this comes first, and waits for whoever is freeing its bytes.
+with x as materialized (
+    select * from unnest(:subjects_kind::text[], :subjects_id::text[], :subjects_owner::text[]) as x (kind, id, owner)
+), revived as materialized (
+    update subject_gone g set cleared_at = {now} from x
+    where g.kind = x.kind and g.id = x.id and g.cleared_at is null returning 1
+)
 insert into subject (kind, id, owner, created_at, updated_at) select x.kind, x.id, x.owner, {now}, {now}
-from unnest(:subjects_kind::text[], :subjects_id::text[], :subjects_owner::text[]) as x (kind, id, owner)
-on conflict do nothing
+from x where (select count(*) from revived) >= 0 order by x.kind, x.id on conflict do nothing
+
+-- name: subject_known
+-- As they are after that; nobody can remove them until this transaction has ended.
+select kind, id, owner from subject
+where (kind, id) in (select * from unnest(:kinds::text[], :ids::text[])) order by kind, id for key share
 
 -- name: subject_put
 insert into subject (kind, id, owner, facts, created_at, updated_at)
@@ -199,7 +210,9 @@ returning current_version
 
 -- name: subject_hold
 -- Whoever publishes, rolls back or frees a version of this subject waits here.
-select current_version from subject where kind = :kind and id = :id for no key update
+select current_version from subject s where kind = :kind and id = :id
+  and not exists (select 1 from subject_gone g where g.kind = s.kind and g.id = s.id and g.cleared_at is null)
+for no key update
 
 -- name: version_find
 select v.id, v.number, v.keep, exists (select 1 from artifact a where a.version_id = v.id) as whole

@@ -32,6 +32,7 @@ from job j where j.id = :id
 
 -- name: view_archived
 select archived_at, document::text as document from archive where job_id = :id
+  and not exists (select 1 from job_gone g where g.job_id = :id)
 
 -- name: view_tasks
 select t.id, t.job_id, j.flow_id, t.stage, t.position, t.lane, t.state, t.parked, t.optional, t.ready_at, t.token, t.tries,
@@ -254,6 +255,7 @@ select s.kind, s.id, s.owner, s.facts::text as facts, s.created_at, s.updated_at
         from subject_version v where v.kind = s.kind and v.subject_id = s.id order by v.number desc limit :most
     ) v) as versions
 from subject s where s.kind = :kind and s.id = :id
+  and not exists (select 1 from subject_gone g where g.kind = s.kind and g.id = s.id and g.cleared_at is null)
 
 -- name: subjects_all
 select s.kind, s.id, s.owner, s.facts::text as facts, s.created_at, s.updated_at, v.number as version,
@@ -261,6 +263,7 @@ select s.kind, s.id, s.owner, s.facts::text as facts, s.created_at, s.updated_at
     (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id and j.outcome is null) as open_id
 from subject s left join subject_version v on v.id = s.current_version
 where s.kind = :kind and (s.created_at, s.id) < (:before::bigint, :below::text) and (:owner::text is null or s.owner = :owner)
+  and not exists (select 1 from subject_gone g where g.kind = s.kind and g.id = s.id and g.cleared_at is null)
 order by s.created_at desc, s.id desc limit :wanted
 
 -- name: subjects_of_owner
@@ -269,4 +272,5 @@ select s.kind, s.id, s.owner, s.facts::text as facts, s.created_at, s.updated_at
     (select max(j.id) from job j where j.subject_kind = s.kind and j.subject_id = s.id and j.outcome is null) as open_id
 from subject s left join subject_version v on v.id = s.current_version
 where s.owner = :owner and s.owner <> '' and s.kind = :kind and (s.created_at, s.id) < (:before::bigint, :below::text)
+  and not exists (select 1 from subject_gone g where g.kind = s.kind and g.id = s.id and g.cleared_at is null)
 order by s.created_at desc, s.id desc limit :wanted

@@ -73,9 +73,9 @@ values (:owner, :key, :digest, :job_id, {now}) on conflict do nothing returning 
 select digest, job_id from idempotency where owner = :owner and key = :key
 
 -- name: after_known
-select id, outcome from job where id in (select value from json_each(:ids))
+select id, owner, outcome from job where id in (select value from json_each(:ids))
 union all
-select job_id, outcome from archive where job_id in (select value from json_each(:ids))
+select job_id, owner, outcome from archive where job_id in (select value from json_each(:ids))
 
 -- name: after_ended
 select a.job_id, a.after_id, coalesce(j.outcome, r.outcome, 'gone') as outcome
@@ -119,7 +119,12 @@ where id = (select id from flow g where g.name = f.name order by registered_at d
 update flow set paused = :paused where name = :name returning id
 
 -- name: subject_new_subjects
+update subject_gone set cleared_at = {now} where kind = :kind and id = :id and cleared_at is null;
 insert into subject (kind, id, owner, created_at, updated_at) values (:kind, :id, :owner, {now}, {now}) on conflict do nothing
+
+-- name: subject_known
+select s.kind, s.id, s.owner from json_each(:kinds) k join json_each(:ids) i on i.key = k.key
+join subject s on s.kind = k.value and s.id = i.value
 
 -- name: subject_put_subjects
 insert into subject (kind, id, owner, facts, created_at, updated_at) values (:kind, :id, :owner, :facts, {now}, {now})
@@ -164,7 +169,8 @@ update subject set current_version = (select max(id) from subject_version), upda
 select current_version from subject where kind = :kind and id = :id
 
 -- name: subject_hold
-select current_version from subject where kind = :kind and id = :id
+select current_version from subject s where kind = :kind and id = :id
+  and not exists (select 1 from subject_gone g where g.kind = s.kind and g.id = s.id and g.cleared_at is null)
 
 -- name: version_find
 select v.id, v.number, v.keep, exists (select 1 from artifact a where a.version_id = v.id) as whole

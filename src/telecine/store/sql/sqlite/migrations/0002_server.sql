@@ -72,10 +72,20 @@ create table subject_gone (
     owner text not null,
     at integer not null,
     actor text not null,
+    -- From here on it hides nothing: its bytes were freed, or somebody wanted something of it anew.
     cleared_at integer,
+    -- Jobs that were put away: a worker that lost its lease may still have written into their folders.
+    jobs text not null default '[]',
     primary key (kind, id)
 );
 create index subject_gone_uncleared on subject_gone (at) where cleared_at is null;
+create index subject_gone_cleared on subject_gone (cleared_at) where cleared_at is not null;
+
+-- What servers that share this database sign with.
+create table secret (
+    name text primary key,
+    value text not null
+);
 
 -- Jobs that somebody deleted. One that still runs is put away as soon as it has ended; then nobody sees it any more.
 create table job_gone (

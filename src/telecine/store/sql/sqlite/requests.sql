@@ -1,0 +1,83 @@
+-- What the public API asks beyond the views: whose things are, dead letters of an owner, stale tasks, deleted jobs.
+
+-- name: job_owners
+-- Archived jobs too, unless somebody deleted them. `going`: deleted, but not ended yet.
+select j.id, j.owner, j.outcome, 0 as archived, exists (select 1 from job_gone g where g.job_id = j.id) as going
+from job j where j.id in (select value from json_each(:ids))
+union all
+select a.job_id, a.owner, a.outcome, 1, 0 from archive a
+where a.job_id in (select value from json_each(:ids)) and not exists (select 1 from job_gone g where g.job_id = a.job_id)
+
+-- name: task_owner
+select t.job_id, t.state, j.owner, j.outcome from task t join job j on j.id = t.job_id where t.id = :id
+
+-- name: subject_owners
+select s.kind, s.id, s.owner from json_each(:kinds) k join json_each(:subjects) x on x.key = k.key
+join subject s on s.kind = k.value and s.id = x.value
+
+-- name: job_gone_put
+insert into job_gone (job_id, owner, at, actor) values (:id, :owner, {now}, :actor) on conflict do nothing
+
+-- name: job_gone_due
+-- Deleted jobs that have ended since; those that retention has put away meanwhile come without an end.
+select g.job_id as id, j.ended_at, j.generation from job_gone g left join job j on j.id = g.job_id
+where g.cleared_at is null and (j.id is null or j.outcome is not null) order by g.at limit :wanted
+
+-- name: job_gone_clear
+update job_gone set cleared_at = {now} where job_id in (select value from json_each(:ids)) returning job_id
+
+-- name: job_ended_at
+select id, ended_at, generation from job where id = :id and outcome is not null
+
+-- name: tasks_by_id
+select t.id, t.job_id, j.flow_id, t.stage, t.position, t.lane, t.state, t.parked, t.optional, t.ready_at, t.token, t.tries,
+    t.losses, t.releases, t.max_attempts, t.worker, w.name as worker_name, t.claimed_at, t.lease_until, t.progress, t.note,
+    t.kept, t.input, t.result, t.error, t.ended_at, {now} as now
+from task t join job j on j.id = t.job_id left join worker w on w.id = t.worker
+where t.id in (select value from json_each(:ids))
+
+-- name: failed_of_owner
+-- By the index of the owner's jobs, the newest first.
+select t.id, t.job_id from (
+    select id from job where owner = :owner and owner <> '' and id < :below and outcome = 'failed'
+      and (:flow is null or flow = :flow)
+    order by id desc limit :wanted
+) j join task t on t.job_id = j.id and t.state = 'error'
+order by j.id desc, t.stage, t.position
+
+-- name: stale_tasks
+-- Walks so many rows of the index of the claim, no more; the last one comes too, stale or not: there it goes on.
+with some as (
+    select id, job_id, lane, rank, ready_at from task
+    where state = 'ready' and not parked and (lane, rank, id) > (:lane, :rank, :after)
+    order by lane, rank, id limit :most
+), edge as (
+    select id from some order by lane desc, rank desc, id desc limit 1
+)
+select s.id, s.lane, s.rank,
+    s.ready_at <= {now} - :age and (:owner is null or j.owner = :owner)
+      and (:flow is null or j.flow = :flow) as stale,
+    s.id = (select id from edge) as last, (select count(*) from some) as walked
+from some s join job j on j.id = s.job_id
+where s.id = (select id from edge) or (s.ready_at <= {now} - :age
+  and (:owner is null or j.owner = :owner) and (:flow is null or j.flow = :flow))
+order by s.lane, s.rank, s.id limit :wanted
+
+-- name: stats_jobs_of_owner
+select status as state, count(*) as count from (
+    select status from job where owner = :owner and owner <> '' order by id desc limit :most
+) o group by status
+
+-- name: stats_tasks_of_owner
+select case when t.state = 'ready' and t.parked then 'parked' else t.state end as state, count(*) as count from (
+    select t.state, t.parked from (
+        select id from job where owner = :owner and owner <> '' and outcome is null order by id desc limit :most
+    ) j join task t on t.job_id = j.id and t.state in ('new', 'ready', 'running') limit :most
+) t group by 1
+
+-- name: workers_of_key
+select k.worker as id from worker_key k join worker w on w.id = k.worker
+where k.key_id = :id and w.revoked_at is null order by k.worker
+
+-- name: key_of_worker
+select key_id from worker_key where worker = :id
