@@ -98,12 +98,16 @@ async def retire_jobs(store: Store, shelf: Shelf, ages: Ages, most: int = BATCH)
 
 
 def _old_jobs(age: Millis, most: int) -> Steps[Rows]:
-    rows = yield Ask("old_jobs", {"age": age, "wanted": most})
+    return upto((yield Ask("old_jobs", {"age": age, "wanted": most})))
+
+
+def upto(rows: Rows, most: int = MOST_TASKS) -> list[Row]:
+    """As many of these jobs, in their order, as can be moved at once."""
     chosen: list[Row] = []
     tasks = 0
     for row in rows:
         tasks += row["tasks"]
-        if chosen and tasks > MOST_TASKS:
+        if chosen and tasks > most:
             break
         chosen.append(row)
     return chosen
@@ -154,7 +158,7 @@ def move(old: Rows, documents: dict[int, dict[str, Any]], version_age: Millis) -
         return NOTHING
     versions = yield Ask("retire_versions", {"ids": going, "version_age": version_age})
     staying = [row["id"] for row in versions if row["stays"]]
-    files = yield from _free((yield Ask("retire_artifacts", {"ids": going, "staying": staying})))
+    files = yield from free_keys((yield Ask("retire_artifacts", {"ids": going, "staying": staying})))
     # Attempts that died may have left bytes that were never recorded: whatever is in the job's folder is looked at.
     yield from put_freed([f"{job_id}/" for job_id in going if job_id in used])
     yield Write("archive_put", {"jobs": [_archived(documents[job_id]) for job_id in going]})
@@ -174,7 +178,7 @@ def _archived(document: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _free(rows: Rows) -> Steps[tuple[str, ...]]:
+def free_keys(rows: Rows) -> Steps[tuple[str, ...]]:
     """Of the keys whose rows went, those that no other row names; their bytes will be deleted."""
     keys = [row["key"] for row in rows if row["key"] is not None]
     if not keys:
@@ -194,7 +198,7 @@ def free_unfinished(job_id: int, generation: int, folders: Sequence[str]) -> Ste
     if not held or held[0]["outcome"] != Status.FAILED or held[0]["generation"] != generation:
         return ()
     rows = yield Ask("unfinished_artifacts", {"job_id": job_id, "folders": list(folders)})
-    return (yield from _free(rows))
+    return (yield from free_keys(rows))
 
 
 # -- The rest ----------------------------------------------------------------------------------------
@@ -211,7 +215,7 @@ def _drop_versions(ids: list[int]) -> Steps[Retired]:
     going = [row["id"] for row in held]
     if not going:
         return NOTHING
-    files = yield from _free((yield Ask("version_artifacts", {"ids": going})))
+    files = yield from free_keys((yield Ask("version_artifacts", {"ids": going})))
     yield Ask("version_drop", {"ids": going})
     return Retired(versions=len(going), files=files)
 

@@ -109,15 +109,19 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
 def _introduce(wanted: Wanted) -> Steps[None]:
     """A subject exists as soon as somebody wants something of it. In their order: so nobody waits in a circle."""
     owners = {one.subject: one.owner for one, _, _ in reversed(wanted) if one.subject is not None}
-    if owners:
-        rows = [{"kind": kind, "id": id_, "owner": owner} for (kind, id_), owner in sorted(owners.items())]
+    if not owners:
+        return
+    rows = [{"kind": kind, "id": id_, "owner": owner} for (kind, id_), owner in sorted(owners.items())]
+    where = {"kinds": [row["kind"] for row in rows], "ids": [row["id"] for row in rows]}
+    yield Write("subject_new", {"subjects": rows})
+    known = yield Ask("subject_known", where)
+    if len(known) < len(rows):  # one that was deleted came to its end between the two
         yield Write("subject_new", {"subjects": rows})
+        known = yield Ask("subject_known", where)
     bound = {one.subject: one.within for one, _, _ in wanted if one.subject is not None and one.within is not None}
-    if bound:
-        where = {"kinds": [kind for kind, _ in bound], "subjects": [id_ for _, id_ in bound]}
-        for row in (yield Ask("subject_owners", where)):
-            if row["owner"] != bound[row["kind"], row["id"]]:
-                raise NotAllowed(f"{row['kind']} {row['id']!r} belongs to somebody else: choose another id")
+    for row in known:
+        if bound.get((row["kind"], row["id"]), row["owner"]) != row["owner"]:
+            raise NotAllowed(f"{row['kind']} {row['id']!r} belongs to somebody else: choose another id")
 
 
 def _add(batch: Batch, job_id: int, wanted: tuple[Submission, int, Graph], outcomes: Mapping[int, str | None]) -> None:

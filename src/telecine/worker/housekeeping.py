@@ -17,6 +17,7 @@ from telecine.engine import Engine
 from telecine.engine.audit import Auditor
 from telecine.engine.clearing import clear
 from telecine.engine.deleting import put_away_deleted
+from telecine.engine.gone import clear_gone
 from telecine.engine.retention import NOTHING, Ages, Retired, retire, retire_versions
 from telecine.engine.shelf import Shelf
 from telecine.errors import ArtifactError, StoreError
@@ -46,6 +47,7 @@ class Housekeeper:
         tidy: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
         """`tidy` frees what a flow no longer needs, a little at each look; it says how many files that were."""
+        self._engine = engine
         self._store = engine.store
         self._world = engine.world
         self._locks = locks
@@ -88,6 +90,8 @@ class Housekeeper:
         else:
             _tell(await retire_versions(self._store, self._ages.versions))
         _tell(await put_away_deleted(self._store, self._shelf, self._ages.versions))
+        if ended := await clear_gone(self._engine):
+            log.info("%s deleted subjects came to their end", ended)
         if self._tidy is not None and (freed := await self._tidy()):
             log.info("freed %s files of what failed", freed)
         if deleted := await clear(self._store, Bin(self._artifacts)):

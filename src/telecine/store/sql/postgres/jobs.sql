@@ -33,7 +33,10 @@ with clock as materialized (
         where alike.total > 0 offset 0
     ) a
 )
-insert into event (at, kind, job_id) select (select now from clock), 'job.created', x.id from unnest(:ids::bigint[]) as x (id)
+-- Whether it waits for other jobs is told here: by the time that somebody reads this it may no longer.
+insert into event (at, kind, job_id, data)
+select (select now from clock), 'job.created', x.id, case when x.waits > 0 then jsonb_build_object('waits', x.waits) end
+from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits)
 
 -- name: after_add
 insert into job_after (job_id, after_id) select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])

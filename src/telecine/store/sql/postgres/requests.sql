@@ -11,10 +11,6 @@ where a.job_id = any (:ids::bigint[]) and not exists (select 1 from job_gone g w
 -- name: task_owner
 select t.job_id, t.state, j.owner, j.outcome from task t join job j on j.id = t.job_id where t.id = :id
 
--- name: subject_owners
-select s.kind, s.id, s.owner from unnest(:kinds::text[], :subjects::text[]) as x (kind, id)
-join subject s on s.kind = x.kind and s.id = x.id
-
 -- name: job_gone_put
 insert into job_gone (job_id, owner, at, actor) values (:id, :owner, {now}, :actor) on conflict do nothing
 
@@ -74,10 +70,6 @@ select case when t.state = 'ready' and t.parked then 'parked' else t.state end a
         select id from job where owner = :owner and owner <> '' and outcome is null order by id desc limit :most
     ) j join task t on t.job_id = j.id and t.state in ('new', 'ready', 'running') limit :most
 ) t group by 1
-
--- name: workers_of_key
-select k.worker as id from worker_key k join worker w on w.id = k.worker
-where k.key_id = :id and w.revoked_at is null order by k.worker
 
 -- name: key_of_worker
 select key_id from worker_key where worker = :id

@@ -9,6 +9,8 @@
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
 with due as materialized (
     select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as yes
+), buried as materialized (
+    select exists (select 1 from subject_gone where cleared_at is null) as yes
 ), me as materialized (
     select request from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null
     for no key update
@@ -22,6 +24,10 @@ with due as materialized (
     select c.id, c.job_id, c.rank from served cross join lateral (
         select t.id, t.job_id, t.rank from task t
         where t.lane = served.lane and t.state = 'ready' and not t.parked
+          -- What is of a deleted subject is passed over until somebody has cancelled it.
+          and not ((select yes from buried) and exists (
+            select 1 from job j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
+            where j.id = t.job_id and g.cleared_at is null))
         order by t.rank, t.id
         limit :wanted
         for no key update skip locked

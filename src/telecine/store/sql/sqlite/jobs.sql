@@ -3,7 +3,8 @@ insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, pha
     waits, created_at)
 values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
     :waits, {now});
-insert into event (at, kind, job_id) values ({now}, 'job.created', :id)
+insert into event (at, kind, job_id, data)
+values ({now}, 'job.created', :id, case when :waits > 0 then json_object('waits', :waits) end)
 
 -- name: after_add_after
 insert into job_after (job_id, after_id) values (:job_id, :after_id)

@@ -10,7 +10,12 @@ where id in (
     select t.id from json_each(:lanes) as l
     join json_each((
         select json_group_array(c.id) from (
-            select id from task where lane = l.value and state = 'ready' and not parked order by rank, id limit :wanted
+            select id from task where lane = l.value and state = 'ready' and not parked
+              -- What is of a deleted subject is passed over until somebody has cancelled it.
+              and not (exists (select 1 from subject_gone where cleared_at is null) and exists (
+                select 1 from job d join subject_gone g on g.kind = d.subject_kind and g.id = d.subject_id
+                where d.id = task.job_id and g.cleared_at is null))
+            order by rank, id limit :wanted
         ) c
     )) as j
     join task t on t.id = j.value

@@ -53,6 +53,8 @@ create index upload_owner on upload (owner, created_at, id);
 create index upload_expires on upload (expires_at) where state in ('open', 'refused');
 -- Serves whoever finishes what a server that died had begun to check.
 create index upload_checking on upload (id) where state = 'checking';
+-- Serves the deletion of a film: what it was made of goes with it.
+create index upload_subject on upload (subject_id) where subject_id is not null;
 
 -- Files of watched folders that were looked at: each is taken once, also if nothing came of it.
 create table watched (
