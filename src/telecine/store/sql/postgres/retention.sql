@@ -129,8 +129,10 @@ delete from job_log where id = any (array(
 )) returning id
 
 -- name: worker_prune
+-- Who left before the oldest job came is named by no attempt; the others keep their row, hence their name.
 delete from worker where id = any (array(
     select id from worker w where w.gone_at < {now} - :age::bigint
+      and w.gone_at < coalesce((select created_at from job order by id limit 1) - 60000, {now})
       and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
     order by id limit :wanted
 )) returning id

@@ -1,0 +1,83 @@
+"""How a worker comes: an administrator registers it, then each of its processes enlists."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from telecine.errors import Refused
+from telecine.wire.said import Clean, Label, Name, Request, Said, small
+
+VERSION = 1
+ABOUT_BYTES = 10 * 1024  # of capabilities, and of metadata
+
+
+class Register(Said):
+    """What an administrator says of a worker-to-be."""
+
+    name: Name = Field(examples=["attic"])
+    days: float | None = Field(
+        None, gt=0, le=36_500, description="How long the key is valid; without it, until revoked"
+    )
+    capabilities: dict[str, Any] = Field(default_factory=dict, description="What its machine can do: at most 10 KB")
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Whatever else is good to know: at most 10 KB")
+
+    @field_validator("capabilities", "metadata")
+    @classmethod
+    def _bounded(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return small(value, ABOUT_BYTES, "capabilities and metadata")
+
+
+class Registered(Said):
+    """The key, shown this once."""
+
+    id: str
+    name: str
+    key: str
+    expires_at: int | None
+
+
+class Terms(Said):
+    """What a worker must know before it begins."""
+
+    version: int = VERSION
+    release: str
+    lease_ms: int
+    shared: bool = Field(description="Artifacts are in a bucket, so a file on the server's disk is stored there, too")
+
+
+class Enlist(Said):
+    """A worker process begins."""
+
+    version: int = VERSION
+    request: Request
+    name: Name
+    hostname: Annotated[Clean, Field(max_length=255)] = ""
+    lanes: Annotated[list[Annotated[Clean, Field(max_length=700)]], Field(max_length=1_000)]
+    slots: Annotated[int, Field(ge=1, le=10_000)] = 1
+    release: Annotated[Clean, Field(max_length=100)] = ""
+    labels: Annotated[list[Label], Field(max_length=100)] = Field(default_factory=list)
+    capabilities: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("capabilities", "metadata")
+    @classmethod
+    def _bounded(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return small(value, ABOUT_BYTES, "capabilities and metadata")
+
+
+class Enlisted(Said):
+    worker: int
+
+
+def check_version(version: int) -> None:
+    if version != VERSION:
+        raise WireVersion(
+            f"this server speaks version {VERSION} of the workers' protocol, the worker version {version}: "
+            "update whichever is older"
+        )
+
+
+class WireVersion(Refused):
+    code = "wire_version"
