@@ -1,0 +1,317 @@
+"""Deleted subjects: hidden at once, freed when nobody works for them, there again when somebody wants them again."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from telecine.engine import Submission, gone
+from telecine.engine.clearing import clear
+from telecine.engine.gone import clear_gone, delete
+from telecine.errors import LeaseLost, NotFound
+from telecine.facts import DAY, Done, Kept, Lease
+from tests.bed import Bed
+from tests.make import a_flow
+from tests.stepper import Outcome, sequential, stepper
+
+FILM = a_flow("cut", "publish")
+WHO = ("video", "f1")
+
+
+async def keep(bed: Bed, lease: Lease, *keys: str) -> None:
+    items = [Kept(name=key, token=lease.token, key=key, size=1, sha256="ab") for key in keys]
+    await bed.engine.keep(lease.task_id, lease.token, items)
+
+
+async def published(bed: Bed, key: str, subject: tuple[str, str] = WHO, **done: Any) -> int:
+    job_id = await bed.submit(subject=subject, owner="ada")
+    cut = await bed.take()
+    await keep(bed, cut, key)
+    await bed.done(cut)
+    await bed.done(await bed.take(), publish=True, **done)
+    return job_id
+
+
+async def freed(bed: Bed) -> list[str]:
+    return [row["key"] for row in await bed.sql("select key from freed order by key")]
+
+
+class Shelves:
+    """Bytes in a dict, for whoever clears them."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = set(keys)
+
+    async def under(self, prefix: str) -> list[str]:
+        return sorted(key for key in self.keys if key.startswith(prefix))
+
+    async def delete(self, keys: Any) -> list[str]:
+        self.keys -= set(keys)
+        return []
+
+
+async def test_a_deleted_subject_is_shown_to_nobody_and_cannot_be_changed(bed: Bed) -> None:
+    await bed.enact(FILM)
+    await published(bed, "k1")
+
+    await delete(bed.engine, WHO, actor="ada")
+
+    assert (await bed.engine.subjects("video")).items == ()
+    assert (await bed.engine.subjects("video", owner="ada")).items == ()
+    with pytest.raises(NotFound):
+        await bed.engine.subject(*WHO)
+    with pytest.raises(NotFound):
+        await delete(bed.engine, WHO)
+    with pytest.raises(NotFound):
+        await delete(bed.engine, ("video", "unknown"))
+
+
+async def test_its_jobs_are_cancelled_and_its_bytes_go_after_the_last_lease(bed: Bed) -> None:
+    await bed.enact(FILM)
+    old = await published(bed, "k1")
+    job_id = await bed.submit(subject=WHO, owner="ada")
+    lease = await bed.take()
+
+    await delete(bed.engine, WHO)
+    early = await clear_gone(bed.engine)
+    await keep(bed, lease, "k2")  # it was not told yet; what it keeps goes with the rest
+    orders = await bed.beaten(lease)
+    await bed.release(lease)
+    late = await clear_gone(bed.engine)
+
+    assert (early, late) == (0, 1)
+    assert orders.stop == ((lease.task_id, lease.token),)
+    assert await freed(bed) == sorted([f"{old}/", f"{job_id}/", "k1", "k2"])
+    assert [await bed.count(table) for table in ("artifact", "subject", "subject_version", "job", "task")] == [0] * 5
+    assert (await bed.views.job(job_id)).status == "cancelled"
+    await bed.audited()
+
+
+async def test_a_late_worker_keeps_nothing_and_what_it_wrote_is_looked_for_a_day_later(bed: Bed) -> None:
+    await bed.enact(FILM)
+    job_id = await bed.submit(subject=WHO)
+    lease = await bed.take()
+    shelves = Shelves(f"{job_id}/cut@1/0/1/a")
+    await delete(bed.engine, WHO)
+    await bed.lose(lease)
+    await clear_gone(bed.engine)
+    await clear(bed.store, shelves)
+    at_first = set(shelves.keys)
+    shelves.keys.add(f"{job_id}/cut@1/0/1/b")
+
+    with pytest.raises(LeaseLost):
+        await keep(bed, lease, f"{job_id}/cut@1/0/1/b")
+    bed.pass_time(DAY + 1)
+    await clear_gone(bed.engine)
+    await clear(bed.store, shelves)
+
+    assert (at_first, shelves.keys) == (set(), set())
+    assert await bed.count("subject_gone") == 0
+
+
+async def test_bytes_that_another_subject_names_stay(bed: Bed) -> None:
+    await bed.enact(FILM)
+    await published(bed, "shared")
+    await published(bed, "own", ("video", "f2"))
+    version = "(select id from subject_version where subject_id = 'f2')"
+    await bed.sql(
+        "insert into artifact (job_id, token, name, stage, position, stage_version, key, size, sha256, version_id, "
+        f"created_at) select job_id, token, 'x', stage, position, stage_version, key, size, sha256, {version}, 0 "
+        "from artifact where key = 'shared'"
+    )
+
+    await delete(bed.engine, WHO)
+    await clear_gone(bed.engine)
+
+    assert "shared" not in await freed(bed)
+    assert await bed.count("artifact", "key = 'shared'") == 1
+    assert (await bed.engine.subject("video", "f2")).version == 1
+
+
+async def test_a_version_that_took_files_over_goes_with_all_of_them(bed: Bed) -> None:
+    await bed.enact(FILM)
+    await published(bed, "k1")
+    [taken] = await bed.sql("select id from artifact")
+    await published(bed, "k2", carry=(taken["id"],))
+
+    await delete(bed.engine, WHO)
+    await clear_gone(bed.engine)
+
+    assert {"k1", "k2"} <= set(await freed(bed))
+    assert await bed.count("artifact") == 0
+
+
+async def test_a_claim_passes_over_what_is_deleted_and_the_duty_cancels_what_a_crash_left_open(bed: Bed) -> None:
+    await bed.enact(FILM)
+    left = await bed.submit(subject=WHO)
+    other = await bed.submit(subject=("video", "f2"))
+    await bed.store.run(partial(gone._hide, WHO, ""))  # whoever deleted it died before it had cancelled
+
+    [lease] = await bed.claim(5)
+    await clear_gone(bed.engine)
+
+    assert lease.job_id == other
+    assert (await bed.views.job(left)).status == "cancelled"
+    await bed.audited()
+
+
+async def test_a_submit_brings_it_back_with_what_is_left(bed: Bed) -> None:
+    await bed.enact(FILM)
+    await published(bed, "k1")
+    await delete(bed.engine, WHO)
+
+    again = await bed.submit(subject=WHO, owner="ada")
+    await clear_gone(bed.engine)
+
+    shown = await bed.engine.subject(*WHO)
+    assert (shown.version, shown.open_job and shown.open_job.id) == (1, again)
+    assert await freed(bed) == []
+
+
+async def test_a_submit_never_brings_back_bytes_that_were_freed(bed: Bed) -> None:
+    await bed.enact(FILM)
+    await published(bed, "k1", facts={"length": 3})
+    await delete(bed.engine, WHO)
+    await clear_gone(bed.engine)
+
+    again = await bed.submit(subject=WHO, owner="bob")
+    await clear_gone(bed.engine)
+
+    shown = await bed.engine.subject(*WHO)
+    assert (shown.owner, shown.version, shown.versions, shown.facts) == ("bob", None, (), {})
+    assert [line.id for line in shown.jobs] == [again]
+    assert (await bed.take()).job_id == again
+
+
+async def test_it_can_be_deleted_again_after_it_came_back(bed: Bed) -> None:
+    await bed.enact(FILM)
+    first = await published(bed, "k1")
+    await delete(bed.engine, WHO)
+    await clear_gone(bed.engine)
+    second = await published(bed, "k2")
+
+    await delete(bed.engine, WHO)
+    await clear_gone(bed.engine)
+
+    [row] = await bed.sql("select jobs from subject_gone")
+    assert row["jobs"].replace(" ", "") == f"[{first},{second}]"
+    assert await bed.count("subject") == 0
+
+
+@pytest.mark.parametrize("step", range(12))
+async def test_the_duty_may_die_after_any_of_its_transactions(bed: Bed, step: int) -> None:
+    await bed.enact(FILM)
+    await published(bed, "k1")
+    await published(bed, "k2")
+    await bed.submit(subject=WHO)
+    await bed.store.run(partial(gone._hide, WHO, ""))
+    run, left = bed.store.run, step
+
+    async def until_dead(make: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise asyncio.CancelledError
+        return await run(make)
+
+    bed.store.run = until_dead  # type: ignore[method-assign]
+    try:
+        await clear_gone(bed.engine)
+    except asyncio.CancelledError:
+        pass
+    finally:
+        bed.store.run = run  # type: ignore[method-assign]
+    await clear_gone(bed.engine)
+    await clear_gone(bed.engine)
+
+    assert {"k1", "k2"} <= set(await freed(bed))
+    assert [await bed.count(table) for table in ("artifact", "subject", "subject_version", "job")] == [0] * 4
+    assert await bed.count("archive") == 3
+
+
+@pytest.mark.parametrize("step", ["drop", "put_away", "end", "cancel"])
+async def test_a_submit_at_the_same_time_comes_before_or_after_each_step(bed: Bed, step: str) -> None:
+    """In every order of their statements: the new job has a subject that is shown; nothing that it shows is freed."""
+    seen: set[bool] = set()
+    if not bed.is_postgres:  # one writes at a time
+        for order in ("ab", "ba"):
+            seen.add(await looked(bed, await sequential(bed, *await two_words(bed, step), order)))
+    else:
+        schedules = [""]
+        async with stepper(bed) as steps:
+            while schedules:
+                outcome, others = await steps.run(*await two_words(bed, step), schedules.pop())
+                schedules += others
+                seen.add(await looked(bed, outcome))
+
+    assert seen == {True, False}
+
+
+async def two_words(bed: Bed, step: str) -> tuple[Any, Any]:
+    """A step of the duty, and a submit."""
+    await bed.clean()
+    await bed.enact(FILM)
+    old = await (bed.submit(subject=WHO) if step == "cancel" else published(bed, "k1"))
+    await bed.store.run(partial(gone._hide, WHO, ""))
+    duty = await prepared(bed, step, old)
+    wanted = [(Submission(flow="film", subject=WHO, owner="ada"), *await bed.engine.flow_row("film"))]
+    return duty, lambda: bed.engine.submission(wanted)
+
+
+async def looked(bed: Bed, outcome: Outcome) -> bool:
+    """Whether the duty came first."""
+    assert not isinstance(outcome.second, Exception), outcome
+    shown = await bed.engine.subject(*WHO)
+    assert shown.job is not None
+    assert shown.version is None or await freed(bed) == []
+    assert await clear_gone(bed.engine) == 0
+    assert (await bed.views.job(shown.job.id)).status == "pending"
+    return bool(outcome.first)
+
+
+async def prepared(bed: Bed, step: str, old: int) -> Any:
+    """One transaction of the duty, with all before it done."""
+    if step == "cancel":
+        return partial(gone._cancel_if_gone, WHO, old, bed.engine)
+    if step == "drop":
+        return partial(gone._drop_versions, WHO)
+    await bed.store.run(partial(gone._drop_versions, WHO))
+    rows = gone.upto(await bed.store.read(partial(gone._ended, WHO)))
+    documents = await bed.store.read(partial(gone.documents_of, [old], bed.engine.shelf))
+    put_away = partial(gone._put_away, WHO, rows, documents)
+    if step == "put_away":
+        return put_away
+    await bed.store.run(put_away)
+    return partial(gone._end, WHO)
+
+
+async def test_two_duties_at_once_do_each_other_no_harm(bed: Bed) -> None:
+    await bed.enact(FILM)
+    for number in range(6):
+        await published(bed, f"k{number}", ("video", f"f{number}"))
+        await delete(bed.engine, ("video", f"f{number}"))
+    another = await bed.another_engine()
+
+    ended = await asyncio.gather(clear_gone(bed.engine), clear_gone(another))
+
+    assert sum(ended) == 6
+    assert await bed.count("archive") == 6
+    assert {f"k{number}" for number in range(6)} <= set(await freed(bed))
+
+
+async def test_a_job_that_publishes_into_a_deleted_subject_leaves_nothing(bed: Bed) -> None:
+    await bed.enact(FILM)
+    await bed.submit(subject=WHO)
+    cut = await bed.take()
+    await keep(bed, cut, "k1")
+    await bed.done(cut)
+    lease = await bed.take()
+    await bed.store.run(partial(gone._hide, WHO, ""))
+
+    answer = await bed.say(lease, Done(publish=True))
+    await clear_gone(bed.engine)
+
+    assert answer.accepted
+    assert "k1" in await freed(bed)
+    assert await bed.count("subject") == 0
