@@ -1,7 +1,168 @@
-"""To be written."""
+"""Webhooks: who is told what becomes of jobs, how the telling went, and what could not be told."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated, Any, Literal
 
-router = APIRouter()
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from telecine.api.answers import answer
+from telecine.api.auth import Admin, Owner
+from telecine.api.house import Here, House
+from telecine.api.problems import answers
+from telecine.api.words import MOST_ID, STORABLE, Cursor, Id, Limit
+from telecine.engine.deliveries import Deliveries, DeliveryView
+from telecine.engine.shown import Page
+from telecine.engine.webhooks import ENDS, LONGEST_URL, Format, Webhooks, WebhookView, Wish
+
+router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"])
+
+FRESH = {"Cache-Control": "no-store"}
+Kind = Literal["job.created", "job.retried", "job.completed", "job.failed", "job.cancelled"]
+WebhookPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the webhook", examples=[3])]
+DeliveryPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the delivery", examples=[12])]
+OfWebhook = Annotated[int | None, Query(ge=1, le=MOST_ID, description="Only those of this webhook")]
+StateName = Annotated[Literal["waiting", "done", "dead"] | None, Query(description="Only those that are so")]
+_LINKS: dict[str, Any] = {
+    name: {"operationId": operation, "parameters": {"webhook_id": "$response.body#/webhook/id"}}
+    for name, operation in {"webhook": "get_webhook", "test": "test_webhook", "delete": "delete_webhook"}.items()
+}
+
+
+class NewWebhook(BaseModel):
+    """An address that wants to be told."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"url": "https://example.org/hooks/telecine", "kinds": ["job.completed"]}]},
+    )
+
+    url: str = Field(
+        min_length=8, max_length=LONGEST_URL, pattern=STORABLE, description="https:// or http://; no redirects"
+    )
+    format: Format = Field("plain", description="`plain` is JSON for programs, the others are lines for people")
+    kinds: list[Kind] = Field(
+        list(ENDS), min_length=1, max_length=5, description="Which events are told; unless named, how jobs end"
+    )
+    job_id: Id | None = Field(None, description="Only of this job, which must not have ended; else of all of yours")
+
+
+class MadeWebhook(BaseModel):
+    """The webhook, and the key that signs what it gets. The key is not shown again."""
+
+    webhook: WebhookView
+    key: str = Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
+
+
+class Sent(BaseModel):
+    """The delivery to look at."""
+
+    delivery_id: int
+
+
+class AlertKey(BaseModel):
+    """The key that signs alerts."""
+
+    key: str
+
+
+def webhooks_of(house: House) -> Webhooks:
+    return Webhooks(house.engine.store, house.world, private=house.settings.allow_private_webhooks)
+
+
+def deliveries_of(house: House) -> Deliveries:
+    return Deliveries(house.engine.store, house.world, stream=house.engine.events)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=MadeWebhook,
+    operation_id="create_webhook",
+    responses={**answers(401, 403, 404, 409, 422, 429), 201: {"links": _LINKS}},
+)
+async def create(who: Owner, house: Here, wanted: NewWebhook) -> Response:
+    """Tell an address what becomes of your jobs, or of one of them."""
+    wish = Wish(url=wanted.url, owner=who.owner, format=wanted.format, kinds=tuple(wanted.kinds), job_id=wanted.job_id)
+    made = await webhooks_of(house).add(wish, sees=who.sees)
+    return answer(MadeWebhook(webhook=made.webhook, key=made.key), status=201, headers=FRESH)
+
+
+@router.get("", response_model=Page[WebhookView], operation_id="list_webhooks", responses=answers(401, 403, 422, 429))
+async def list_webhooks(who: Owner, house: Here, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Your webhooks, the newest first; an administrator sees everybody's."""
+    found = await webhooks_of(house).list(owner=who.sees, cursor=cursor, limit=limit)
+    return answer(found, Page[WebhookView], headers=FRESH)
+
+
+@router.get("/alert-key", response_model=AlertKey, operation_id="get_alert_key", responses=answers(401, 403, 429))
+async def alert_key(who: Admin, house: Here) -> Response:
+    """The key that signs the alerts which the settings send somewhere."""
+    return answer(AlertKey(key=await webhooks_of(house).alert_key()), headers=FRESH)
+
+
+@router.get(
+    "/deliveries",
+    response_model=Page[DeliveryView],
+    operation_id="list_deliveries",
+    responses=answers(401, 403, 422, 429),
+)
+async def list_deliveries(
+    who: Owner,
+    house: Here,
+    webhook: OfWebhook = None,
+    state: StateName = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """What was told, is on its way, or (`state=dead`) could not be told. Administrators see alerts, too."""
+    found = await deliveries_of(house).list(owner=who.sees, webhook_id=webhook, state=state, cursor=cursor, limit=limit)
+    return answer(found, Page[DeliveryView], headers=FRESH)
+
+
+@router.post(
+    "/deliveries/{delivery_id}/retry",
+    status_code=202,
+    response_model=Sent,
+    operation_id="retry_delivery",
+    responses=answers(401, 403, 404, 409, 422, 429),
+)
+async def retry(who: Owner, house: Here, delivery_id: DeliveryPath) -> Response:
+    """Try a dead delivery again, under the same id, with all its tries."""
+    await deliveries_of(house).retry(delivery_id, owner=who.sees)
+    return answer(Sent(delivery_id=delivery_id), status=202)
+
+
+@router.get(
+    "/{webhook_id}",
+    response_model=WebhookView,
+    operation_id="get_webhook",
+    responses=answers(401, 403, 404, 422, 429),
+)
+async def get(who: Owner, house: Here, webhook_id: WebhookPath) -> Response:
+    """One webhook."""
+    return answer(await webhooks_of(house).get(webhook_id, owner=who.sees), headers=FRESH)
+
+
+@router.delete(
+    "/{webhook_id}", status_code=204, operation_id="delete_webhook", responses=answers(401, 403, 404, 422, 429)
+)
+async def delete(who: Owner, house: Here, webhook_id: WebhookPath) -> Response:
+    """Tell it nothing more, also nothing that waits for it."""
+    await webhooks_of(house).drop(webhook_id, owner=who.sees)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/{webhook_id}/test",
+    status_code=202,
+    response_model=Sent,
+    operation_id="test_webhook",
+    responses=answers(401, 403, 404, 409, 422, 429),
+)
+async def test(who: Owner, house: Here, webhook_id: WebhookPath) -> Response:
+    """Send it a word of trial, `webhook.test`; look at the delivery to see how that went."""
+    delivery = await webhooks_of(house).test(webhook_id, owner=who.sees)
+    return answer(Sent(delivery_id=delivery), status=202)

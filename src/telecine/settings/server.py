@@ -11,6 +11,10 @@ from telecine.settings.core import split
 from telecine.settings.media import MediaSettings
 from telecine.settings.places import is_place
 
+AlertKind = Literal[
+    "stale_job_recovered", "job_max_retries_exceeded", "job_failed_pattern", "worker_startup", "worker_shutdown"
+]
+
 
 class ServerSettings(MediaSettings):
     host: str = Field("127.0.0.1", min_length=1, description="Address that `telecine serve` listens on")
@@ -26,6 +30,9 @@ class ServerSettings(MediaSettings):
         False, description="Published videos are served to everybody; false: only to whoever has a key or a link"
     )
     rate_limit: int = Field(1_200, ge=1, description="Requests that a key may make in a minute")
+    worker_rate_limit: int = Field(
+        60_000, ge=1, description="Requests that the workers of one key may make together in a minute"
+    )
     bad_key_limit: int = Field(
         60, ge=1, description="Requests without a valid key that an address may make in a minute"
     )
@@ -48,7 +55,7 @@ class ServerSettings(MediaSettings):
     redis_timeout_seconds: float = Field(1.0, gt=0, description="How long Redis may take to answer")
     alert_webhook_url: str | None = Field(None, repr=False, description="Where alerts are sent; none: nowhere")
     alert_format: Literal["plain", "slack", "discord"] = Field("plain", description="Shape of the alerts")
-    alert_kinds: tuple[str, ...] = Field(
+    alert_kinds: tuple[AlertKind, ...] = Field(
         ("stale_job_recovered", "job_max_retries_exceeded", "job_failed_pattern"),
         description="Which alerts are sent; `worker_startup` and `worker_shutdown` can be added",
     )
@@ -56,6 +63,12 @@ class ServerSettings(MediaSettings):
     alert_pattern_failures: int = Field(3, ge=2, description="So many failed attempts of one subject are a pattern")
     webhook_timeout_seconds: float = Field(10.0, gt=0, le=60, description="How long a receiver may take to answer")
     webhook_attempts: int = Field(8, ge=1, le=50, description="How often a delivery is tried before it is given up")
+    webhook_backoff_seconds: float = Field(
+        10.0,
+        gt=0,
+        le=3_600,
+        description="Pause after a delivery's first failed try; each further one is 4 times as long",
+    )
     allow_private_webhooks: tuple[str, ...] = Field(
         (), description="Hosts, addresses or networks inside your own that webhooks may go to"
     )
