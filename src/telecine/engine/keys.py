@@ -127,7 +127,7 @@ class Keys:
             "scope": scope.value,
             "owner": owner,
             "name": name,
-            "secret_hash": _hash(secret),
+            "secret_hash": hash_of(secret),
             "facts": dumps(facts or {}),
             "life": life,
         }
@@ -139,7 +139,7 @@ class Keys:
         scope, key_id, secret = read(text)
         rows = await self._store.read(lambda: _found(key_id))
         row = rows[0] if rows else None
-        known = hmac.compare_digest(_hash(secret), row["secret_hash"] if row else _NOBODY)
+        known = hmac.compare_digest(hash_of(secret), row["secret_hash"] if row else _NOBODY)
         if row is None or not known or row["scope"] != scope or row["kind"] == "link":
             raise KeyInvalid("this key is not known here")
         if row["revoked_at"] is not None:
@@ -160,7 +160,7 @@ class Keys:
 
         def steps() -> Steps[Issued]:
             rows = yield from _found(key_id)
-            row = rows[0] if rows and hmac.compare_digest(_hash(secret), rows[0]["secret_hash"]) else None
+            row = rows[0] if rows and hmac.compare_digest(hash_of(secret), rows[0]["secret_hash"]) else None
             if row is None or not (yield Ask("key_spend", {"id": key_id})):
                 raise KeyInvalid("this link was used before or is too old: `telecine login` makes another one")
             scope = Scope(row["scope"])
@@ -178,6 +178,10 @@ class Keys:
         """At once, and for good."""
         if not await self._store.run(lambda: _asked("key_revoke", {"id": key_id, "owner": owner})):
             raise NotFound(f"there is no key {key_id}, or it was revoked before")
+
+    async def revoke_if_valid(self, key_id: str) -> None:
+        """The same for whoever does not care if somebody else did it before."""
+        await self._store.run(lambda: _asked("key_revoke", {"id": key_id, "owner": None}))
 
     async def is_locked_out(self) -> bool:
         """Whether nobody could log in: no administrator has a key or a session."""
@@ -208,7 +212,7 @@ def _check(body: str) -> str:
     return f"{zlib.crc32(body.encode()):08x}"
 
 
-def _hash(secret: str) -> str:
+def hash_of(secret: str) -> str:
     # A slow hash is for passwords: 256 random bits cannot be guessed.
     return hashlib.sha256(secret.encode()).hexdigest()
 

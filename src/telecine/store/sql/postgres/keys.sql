@@ -24,7 +24,7 @@ returning id, kind, scope, owner, name
 
 -- name: key_spend
 update api_key set revoked_at = {now}
-where id = :id::text and kind = 'link' and revoked_at is null and expires_at > {now}
+where id = :id::text and kind = 'link' and revoked_at is null and expires_at > {now} and facts ->> 'ticket_of' is null
 returning scope, owner, name
 
 -- name: key_any

@@ -37,7 +37,11 @@ update worker set mode = :mode, revoked_at = case when :revoke then coalesce(rev
 where id = :id and (revoked_at is null or :mode = 'disabled') returning id
 
 -- name: worker_end
-update worker set gone_at = coalesce(gone_at, {now}), load = 0 where id = any (:ids::bigint[]) returning id
+with gone as (
+    update worker set gone_at = {now}, load = 0 where id = any (:ids::bigint[]) and gone_at is null returning id, name
+)
+insert into event (at, kind, worker, data)
+select {now}, 'worker.left', id, jsonb_build_object('name', name) from gone order by id returning worker as id
 
 -- name: worker_list
 select w.id, w.name, w.hostname, w.kind, w.release, w.labels::text as labels, w.lanes::text as lanes,
@@ -60,9 +64,13 @@ select w.id from worker w where w.id in (select worker from task where state = '
 
 -- name: worker_silent
 -- Long gone without a word: marked so, that lists stay short. Only once it holds nothing.
-update worker set gone_at = {now} where gone_at is null and beat_at < {now} - :after::bigint
-  and not exists (select 1 from task t where t.state = 'running' and t.worker = worker.id)
-returning id
+with gone as (
+    update worker set gone_at = {now} where gone_at is null and beat_at < {now} - :after::bigint
+      and not exists (select 1 from task t where t.state = 'running' and t.worker = worker.id)
+    returning id, name
+)
+insert into event (at, kind, worker, data)
+select {now}, 'worker.lost', id, jsonb_build_object('name', name) from gone order by id returning worker as id
 
 -- name: lanes_served
 select l.value as lane from worker w cross join lateral jsonb_array_elements_text(w.lanes) as l (value)

@@ -25,6 +25,7 @@ returning id, kind, scope, owner, name
 -- name: key_spend
 update api_key set revoked_at = {now}
 where id = :id and kind = 'link' and revoked_at is null and expires_at > {now}
+  and json_extract(facts, '$.ticket_of') is null
 returning scope, owner, name
 
 -- name: key_any

@@ -38,7 +38,9 @@ update worker set mode = :mode, revoked_at = case when :revoke then coalesce(rev
 where id = :id and (revoked_at is null or :mode = 'disabled') returning id
 
 -- name: worker_end
-update worker set gone_at = coalesce(gone_at, {now}), load = 0 where id in (select value from json_each(:ids)) returning id
+insert into event (at, kind, worker, data) select {now}, 'worker.left', id, json_object('name', name) from worker
+where id in (select value from json_each(:ids)) and gone_at is null order by id;
+update worker set gone_at = {now}, load = 0 where id in (select value from json_each(:ids)) and gone_at is null returning id
 
 -- name: worker_list
 select w.id, w.name, w.hostname, w.kind, w.release, w.labels, w.lanes, w.capabilities, w.metadata, w.mode, w.slots, w.load,
@@ -59,6 +61,9 @@ select w.id from worker w where w.id in (select worker from task where state = '
   and (w.mode = 'disabled' or w.revoked_at is not null) order by w.id
 
 -- name: worker_silent
+insert into event (at, kind, worker, data) select {now}, 'worker.lost', id, json_object('name', name) from worker
+where gone_at is null and beat_at < {now} - :after
+  and not exists (select 1 from task t where t.state = 'running' and t.worker = worker.id) order by id;
 update worker set gone_at = {now} where gone_at is null and beat_at < {now} - :after
   and not exists (select 1 from task t where t.state = 'running' and t.worker = worker.id)
 returning id
