@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.postgres import fresh_schema, shared_postgres
+from tests.redis import shared_redis
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +32,10 @@ def postgres_schema_url(postgres_url: str) -> Iterator[str]:
 def sqlite_url(tmp_path: Path) -> str:
     """A database file that does not exist yet."""
     return f"sqlite:///{tmp_path}/telecine.db"
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """One Redis for the whole run, started on first use."""
+    with shared_redis() as url:
+        yield url

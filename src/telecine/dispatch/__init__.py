@@ -1,9 +1,15 @@
-"""Wake-ups: a bell says only "look again". Drop every ring and all work still finishes, only later."""
+"""Wake-ups: a bell says only "look again". Drop every ring and all work still finishes, only later.
+
+There are two kinds of news, and a bell for each: lanes got work (idle workers wait for that), and events were
+written (whoever shows them live waits for that; `EVENTS` is what is rung then).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol
+
+EVENTS = ("events",)
 
 
 class Bell(Protocol):
@@ -22,3 +28,10 @@ class Bell(Protocol):
         """Return when somebody rang since this task last waited, or after `timeout`; the caller cannot tell which."""
 
     async def close(self) -> None: ...
+
+
+class Chime(Bell, Protocol):
+    """A bell that can also be rung for this process alone."""
+
+    def nudge(self, lanes: Iterable[str]) -> None:
+        """Wake who waits here, and nobody elsewhere."""

@@ -37,6 +37,10 @@ class LocalBell:
         except RuntimeError:  # that loop is closed: there is nobody to wake
             return
 
+    def nudge(self, lanes: Iterable[str]) -> None:
+        """Wake who waits here, which is everybody."""
+        self.ring(lanes)
+
     def wake(self) -> None:
         """Ring, in the thread of those who wait."""
         self._rings += 1

@@ -49,6 +49,10 @@ class PostgresBell:
             self._local.ring(named)
             self._mouth.say()
 
+    def nudge(self, lanes: Iterable[str]) -> None:
+        """Wake who waits here, and nobody elsewhere."""
+        self._local.ring(lanes)
+
     async def wait(self, timeout: float) -> None:
         self.listen()
         await self._local.wait(timeout)

@@ -32,6 +32,10 @@ class SqliteBell:
     def ring(self, lanes: Iterable[str]) -> None:
         self._local.ring(lanes)
 
+    def nudge(self, lanes: Iterable[str]) -> None:
+        """Wake who waits here, and nobody elsewhere."""
+        self._local.ring(lanes)
+
     async def wait(self, timeout: float) -> None:
         left = timeout
         while left > 0 and not self._closed:

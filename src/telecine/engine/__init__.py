@@ -66,12 +66,19 @@ class Silence:
 
 class Engine:
     def __init__(
-        self, store: Store, *, bell: Ringer | None = None, world: World | None = None, lease: Millis = LEASE
+        self,
+        store: Store,
+        *,
+        bell: Ringer | None = None,
+        hints: claiming.Hints | None = None,
+        world: World | None = None,
+        lease: Millis = LEASE,
     ) -> None:
         self.store = store
         self.world = world or World()
         self.lease = lease
         self.bell: Ringer = bell or Silence()
+        self.hints = hints
         self.shelf = Shelf()
         self._reception = Reception(store, self.shelf, self.world)
         self._slots = provisions.Slots(store, self.world)
@@ -164,6 +171,8 @@ class Engine:
     async def claim(self, worker: WorkerId, request: str, lanes: Mapping[str, str], wanted: int) -> list[Lease]:
         """Lease up to `wanted` tasks of these lanes (lane -> flow); a repeated request gets the same ones."""
         ask = claiming.Claim(worker, request, lanes, wanted, self.lease)
+        if self.hints is not None:
+            ask = await claiming.hinted(self.hints, ask)
         rows = await self.store.run(lambda: claiming.claim(ask))
         halted = {row["job_id"] for row in rows if row["halted"]}
         rows = [row for row in rows if not row["halted"]] if halted else rows
@@ -174,6 +183,8 @@ class Engine:
         if not rows:
             # What fell due just now can be granted. So is, to a repeat, what the first was granted while it waited.
             rows = [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
+        if self.hints is not None:
+            claiming.judge(self.hints, ask, rows)
         graphs = await self.store.read(lambda: claiming.graphs_for(rows, self.shelf)) if rows else {}
         self._reception.remember((row, graphs[row["flow_id"]]) for row in rows)
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from telecine.engine.shelf import Shelf
 from telecine.facts import Brief, JobId, Json, Kept, Lease, Millis, TaskId, WorkerId
@@ -12,15 +13,29 @@ from telecine.graph import Graph
 from telecine.store import Ask, Row, Rows, Steps
 
 
+class Hints(Protocol):
+    """Somebody who may know where to look first. Believed in nothing: what is hinted at is claimed like any task."""
+
+    async def take(self, lanes: Sequence[str], wanted: int) -> list[int]:
+        """Ids of tasks, the most urgent first; at once or not at all, and never an error."""
+
+    def judge(self, hinted: Sequence[int], granted: Sequence[tuple[str, int]], wanted: int) -> None:
+        """What a claim of `wanted` tasks got in the end: lane and id of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A worker asks for up to `wanted` tasks of its lanes. A repeated `request` gets the same leases."""
+    """A worker asks for up to `wanted` tasks of its lanes. A repeated `request` gets the same leases.
+
+    `hinted`: tasks to look at first; None where nobody gives hints.
+    """
 
     worker: WorkerId
     request: str
     lanes: Mapping[str, str]  # lane -> flow
     wanted: int
     ttl: Millis
+    hinted: Sequence[int] | None = None
 
 
 def claim(ask: Claim) -> Steps[Rows]:
@@ -33,8 +48,21 @@ def claim(ask: Claim) -> Steps[Rows]:
         "wanted": ask.wanted,
         "ttl": ask.ttl,
     }
-    rows: Rows = yield Ask("claim", params, whole=True)
+    rows: Rows
+    if ask.hinted is None:
+        rows = yield Ask("claim", params, whole=True)
+    else:
+        rows = yield Ask("claim_hinted", {**params, "hinted": list(ask.hinted)}, whole=True)
     return rows
+
+
+async def hinted(hints: Hints, ask: Claim) -> Claim:
+    """The same claim, with ids to look at first."""
+    return replace(ask, hinted=await hints.take(list(ask.lanes), ask.wanted))
+
+
+def judge(hints: Hints, ask: Claim, rows: Rows) -> None:
+    hints.judge(ask.hinted or (), [(row["lane"], row["id"]) for row in rows if not row["halted"]], ask.wanted)
 
 
 def unpark(wanted: int = 1_000) -> Steps[frozenset[str]]:

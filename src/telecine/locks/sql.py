@@ -23,9 +23,12 @@ class SqlLocks:
         self._new_id = new_id
 
     async def try_acquire(self, name: str, ttl: Millis, worker: str = "") -> Held | None:
-        if not 0 < len(name) <= LONGEST_NAME or ttl <= 0:
-            raise BadSpec(f"a lock needs a name of 1 to {LONGEST_NAME} characters and a time to live above zero")
-        wanted = {"name": name, "holder": self._new_id(), "worker": worker}
+        check(name, ttl)
+        return await self.take(name, self._new_id(), ttl, worker)
+
+    async def take(self, name: str, holder: str, ttl: Millis, worker: str) -> Held | None:
+        """The same, for a holder who knows already what he is called."""
+        wanted = {"name": name, "holder": holder, "worker": worker}
         rows = await self._ask("lock_try", {**wanted, "ttl": ttl})
         return _held({**wanted, **rows[0]}) if rows else None
 
@@ -42,6 +45,11 @@ class SqlLocks:
 
     async def list(self) -> list[Held]:
         return [_held(row) for row in await self._ask("lock_list", {})]
+
+
+def check(name: str, ttl: Millis) -> None:
+    if not 0 < len(name) <= LONGEST_NAME or ttl <= 0:
+        raise BadSpec(f"a lock needs a name of 1 to {LONGEST_NAME} characters and a time to live above zero")
 
 
 def _held(row: Mapping[str, Any]) -> Held:

@@ -16,6 +16,10 @@ _PARAM = re.compile(r"(?<![:\w]):([a-z_]+)")
 # (states, kinds, lanes: `word[]`, never with a comma, never empty), travel as one text.
 _LISTS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean|word)\[\]")
 _COMMENT = re.compile(r"--[^\n]*")
+# What stands behind `--+` is a comment in one statement and text in its variant, which a comment names:
+# `-- With --+ it is claim_hinted: why`.
+_VARIANT = re.compile(r"^-- With --\+ it is ([a-z_]+):", re.MULTILINE)
+_MORE = "--+ "
 
 # The clock: the database's own, unless a test or a simulation sets `now`.
 NOW = {
@@ -48,10 +52,17 @@ def load(dialect: Dialect) -> dict[str, Statement]:
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".sql"):
             for name, body in parse(file.read_text()).items():
+                if variant := _VARIANT.search(body):
+                    whole = _COMMENT.sub(_only_more, body)
+                    found[variant[1]] = prepare(variant[1], whole, dialect)
                 if name in found:
                     raise ValueError(f"statement {name!r} is defined twice for {dialect}")
                 found[name] = prepare(name, body, dialect)
     return found
+
+
+def _only_more(comment: re.Match[str]) -> str:
+    return comment[0].replace(_MORE, "") if comment[0].startswith(_MORE) else ""
 
 
 def prepare(name: str, body: str, dialect: Dialect) -> Statement:

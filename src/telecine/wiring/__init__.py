@@ -8,8 +8,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -17,18 +16,18 @@ from typing import TYPE_CHECKING
 from telecine import worker as working
 from telecine.artifacts import Artifacts, S3Access, open_bucket
 from telecine.dispatch import Bell
-from telecine.dispatch.postgres import PostgresBell
-from telecine.dispatch.sqlite import SqliteBell
+from telecine.dispatch.local import LocalBell
 from telecine.engine import Engine
 from telecine.engine.retention import Ages
 from telecine.errors import ArtifactDamaged, BadSpec, SchemaMissing, Unreachable
 from telecine.facts import DAY, SECOND, Millis
 from telecine.flow import Flow
-from telecine.locks.sql import SqlLocks
+from telecine.locks import Locks
 from telecine.settings import Settings, cores
-from telecine.store import Store, ask
+from telecine.store import Store
 from telecine.store.migrate import check, newest
 from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
+from telecine.wiring import bells
 from telecine.world import World
 
 if TYPE_CHECKING:
@@ -36,40 +35,60 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PROBE_SECONDS = 5.0
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What is open: the settings that it was made from, the database, the bell, the engine on both."""
+    """What is open: the settings that it was made from, the database, the bell, the engine on both.
+
+    `news` is the bell that is rung when events were written; wait on it before the next look at them.
+    """
 
     settings: Settings
     store: Store
     bell: Bell
     engine: Engine
     world: World
+    news: Bell = field(default_factory=LocalBell)
 
 
 @asynccontextmanager
 async def open_engine(
-    settings: Settings, *, world: World | None = None, create: bool = True, checked: bool = True
+    settings: Settings,
+    *,
+    world: World | None = None,
+    create: bool = True,
+    checked: bool = True,
+    news: bool = False,
 ) -> AsyncIterator[Parts]:
     """Open the database and an engine on it; close both afterwards.
 
     An embedded SQLite database is migrated on the way, and made if there is none (with `create`); PostgreSQL, which
-    others share, is refused while its schema is not the one of this release.
+    others share, is refused while its schema is not the one of this release. `news`: somebody here follows events.
     """
     world = world or World()
     store = _open(settings, world, create)
-    bell = _hang_bell(settings.database_url, world)
     try:
         if checked:
             await _settle_schema(store, settings.database_url)
-        engine = Engine(store, bell=bell, world=world, lease=round(settings.lease_seconds * SECOND))
-        yield Parts(settings, store, bell, engine, world)
+        bell = await bells.hang_bell(settings, store, world, required=checked)
+        try:
+            yield _parts(settings, store, bell, world, news=news)
+        finally:
+            await bell.close()
     finally:
-        await bell.close()
         await store.close()
+
+
+def _parts(settings: Settings, store: Store, bell: Bell, world: World, *, news: bool) -> Parts:
+    told, redis = bells.news_of(bell), bells.redis_of(bell)
+    engine = Engine(
+        store if redis is None and not news else bells.Telling(store, told),
+        bell=bell,
+        hints=None if redis is None else redis.hints,
+        world=world,
+        lease=round(settings.lease_seconds * SECOND),
+    )
+    return Parts(settings, store, bell, engine, world, told)
 
 
 def built_in_flows(settings: Settings) -> list[Flow]:
@@ -227,15 +246,8 @@ def _tidying(parts: Parts) -> Callable[[], Awaitable[int]]:
     return Tidying(parts.engine).look
 
 
-def make_locks(parts: Parts) -> SqlLocks:
-    return SqlLocks(partial(ask, parts.store), new_id=parts.world.new_id)
-
-
-def _hang_bell(url: str, world: World) -> Bell:
-    """How wake-ups travel between processes that share this database."""
-    if dialect_of(url) == "sqlite":
-        return SqliteBell(sqlite_path(url))
-    return PostgresBell(url, dice=world.dice)
+def make_locks(parts: Parts) -> Locks:
+    return bells.locks_on(parts.bell, parts.store, parts.world)
 
 
 def _open(settings: Settings, world: World, create: bool, size: int | None = None) -> Store:
@@ -261,14 +273,8 @@ async def schema_of(parts: Parts) -> int:
 
 
 async def wakeups_work(parts: Parts) -> bool | None:
-    """Does a ring reach other processes? None where none has to travel."""
-    if not isinstance(parts.bell, PostgresBell):
-        return None
-    try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            return await parts.bell.probe()
-    except TimeoutError:
-        return False
+    """Does a ring reach other processes by way of the database? None where none has to travel."""
+    return await bells.wakeups_work(parts.bell)
 
 
 async def migrate_database(settings: Settings) -> tuple[int | None, int]:

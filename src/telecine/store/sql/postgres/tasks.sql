@@ -7,6 +7,8 @@
 -- `held` returns the newest version of each job (a locking read does), so a cancel that commits while
 -- this statement waits is seen. Sets are handed on as arrays: joins between them would be planned as nested loops.
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
+-- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk. It says
+-- the lane of each, too.
 with due as materialized (
     select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as yes
 ), buried as materialized (
@@ -20,20 +22,30 @@ with due as materialized (
     select l.lane from unnest(:lanes::text[], :flows::text[]) as l (lane, flow)
     where exists (select 1 from me where request is distinct from :request) and not exists (select 1 from again)
       and not exists (select 1 from flow f where f.name = l.flow and f.paused)
+--+ ), hinted as materialized (
+--+     select t.id, t.job_id, t.rank from task t
+--+     where t.id = any (:hinted::bigint[]) and t.state = 'ready' and not t.parked
+--+       and t.lane = any (array(select lane from served))
+--+       and not ((select yes from buried) and exists (
+--+         select 1 from job j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
+--+         where j.id = t.job_id and g.cleared_at is null))
+--+     order by t.rank, t.id limit :wanted for no key update skip locked
 ), candidate as materialized (
     select c.id, c.job_id, c.rank from served cross join lateral (
         select t.id, t.job_id, t.rank from task t
         where t.lane = served.lane and t.state = 'ready' and not t.parked
+          --+ and t.id <> all (array(select id from hinted))
           -- What is of a deleted subject is passed over until somebody has cancelled it.
           and not ((select yes from buried) and exists (
             select 1 from job j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
             where j.id = t.job_id and g.cleared_at is null))
         order by t.rank, t.id
-        limit :wanted
+        limit :wanted --+ - (select count(*) from hinted)
         for no key update skip locked
     ) c
 ), picked as materialized (
-    select id, job_id from candidate order by rank, id limit :wanted
+    --+ select id, job_id from hinted union all (
+    select id, job_id from candidate order by rank, id limit :wanted --+ - (select count(*) from hinted) )
 ), held as materialized (
     select id, status, cancel_asked or failing as halted from job
     where id = any (array(select job_id from picked)) order by id for no key update
@@ -44,7 +56,7 @@ with due as materialized (
         stops_at = {now} + least(t.stall_ms, t.limit_ms), progress = null, note = null
     where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from held where halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
-        t.limit_ms, t.rank, t.losses, t.releases
+        t.limit_ms, t.rank, t.losses, t.releases --+ , t.lane
 ), begun as (
     update job j set status = j.phase, started_at = coalesce(j.started_at, {now})
     where j.id = any (array(select id from held where status = 'pending' and not halted))
@@ -56,16 +68,16 @@ with due as materialized (
 )
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
     j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, g.losses, g.releases, g.rank, false as halted,
-    (select yes from due) as due
+    (select yes from due) as due --+ , g.lane
 from granted g join job j on j.id = g.job_id
 union all
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
     j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, false,
-    (select yes from due)
+    (select yes from due) --+ , t.lane
 from again join task t on t.id = again.id join job j on j.id = t.job_id
 union all
 select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
-    (select yes from due)
+    (select yes from due) --+ , null
 from picked p where p.job_id = any (array(select id from held where halted))
 order by rank, id
 
