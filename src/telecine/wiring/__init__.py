@@ -8,7 +8,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from telecine import worker as working
 from telecine.artifacts import Artifacts, S3Access, open_bucket
 from telecine.dispatch import Bell
-from telecine.dispatch.local import LocalBell
 from telecine.engine import Engine
 from telecine.engine.retention import Ages
 from telecine.errors import ArtifactDamaged, BadSpec, SchemaMissing, Unreachable
@@ -40,7 +39,8 @@ log = logging.getLogger(__name__)
 class Parts:
     """What is open: the settings that it was made from, the database, the bell, the engine on both.
 
-    `news` is the bell that is rung when events were written; wait on it before the next look at them.
+    `news` is what to wait on before the next look at events: with Redis it is rung whenever some were written, by
+    any process; else it is the bell, which is rung when lanes got work.
     """
 
     settings: Settings
@@ -48,22 +48,17 @@ class Parts:
     bell: Bell
     engine: Engine
     world: World
-    news: Bell = field(default_factory=LocalBell)
+    news: Bell | None = None
 
 
 @asynccontextmanager
 async def open_engine(
-    settings: Settings,
-    *,
-    world: World | None = None,
-    create: bool = True,
-    checked: bool = True,
-    news: bool = False,
+    settings: Settings, *, world: World | None = None, create: bool = True, checked: bool = True
 ) -> AsyncIterator[Parts]:
     """Open the database and an engine on it; close both afterwards.
 
     An embedded SQLite database is migrated on the way, and made if there is none (with `create`); PostgreSQL, which
-    others share, is refused while its schema is not the one of this release. `news`: somebody here follows events.
+    others share, is refused while its schema is not the one of this release.
     """
     world = world or World()
     store = _open(settings, world, create)
@@ -72,23 +67,21 @@ async def open_engine(
             await _settle_schema(store, settings.database_url)
         bell = await bells.hang_bell(settings, store, world, required=checked)
         try:
-            yield _parts(settings, store, bell, world, news=news)
+            yield _parts(settings, store, bell, world)
         finally:
             await bell.close()
     finally:
         await store.close()
 
 
-def _parts(settings: Settings, store: Store, bell: Bell, world: World, *, news: bool) -> Parts:
-    told, redis = bells.news_of(bell), bells.redis_of(bell)
-    engine = Engine(
-        store if redis is None and not news else bells.Telling(store, told),
-        bell=bell,
-        hints=None if redis is None else redis.hints,
-        world=world,
-        lease=round(settings.lease_seconds * SECOND),
-    )
-    return Parts(settings, store, bell, engine, world, told)
+def _parts(settings: Settings, store: Store, bell: Bell, world: World) -> Parts:
+    lease = round(settings.lease_seconds * SECOND)
+    redis = bells.redis_of(bell)
+    if redis is None:
+        return Parts(settings, store, bell, Engine(store, bell=bell, world=world, lease=lease), world, bell)
+    telling = bells.Telling(store, redis.news)
+    engine = Engine(telling, bell=bell, hints=redis.hints, world=world, lease=lease)
+    return Parts(settings, store, bell, engine, world, redis.news)
 
 
 def built_in_flows(settings: Settings) -> list[Flow]:

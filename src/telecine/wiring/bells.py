@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from telecine.dispatch import EVENTS, Bell, Chime
-from telecine.dispatch.local import LocalBell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.errors import Unreachable
@@ -96,12 +95,6 @@ async def heads(store: Store, lanes: Sequence[str], wanted: int) -> Sequence[Hea
 def redis_of(bell: Bell) -> RedisBell | None:
     """The bell as one of Redis, if it is one: with `vitals()` and `ping()`."""
     return bell if hasattr(bell, "vitals") else None  # type: ignore[return-value]
-
-
-def news_of(bell: Bell) -> Bell:
-    """The bell that is rung when events were written: heard by every server with Redis, else in this process."""
-    redis = redis_of(bell)
-    return LocalBell() if redis is None else redis.news
 
 
 class Telling:
