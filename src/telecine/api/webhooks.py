@@ -15,7 +15,7 @@ from telecine.api.problems import answers
 from telecine.api.words import MOST_ID, STORABLE, Cursor, Id, Limit
 from telecine.engine.deliveries import Deliveries, DeliveryView
 from telecine.engine.shown import Page
-from telecine.engine.webhooks import ENDS, LONGEST_URL, Format, Webhooks, WebhookView, Wish
+from telecine.engine.webhooks import LONGEST_URL, Format, Webhooks, WebhookView, Wish
 
 router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"])
 
@@ -44,7 +44,10 @@ class NewWebhook(BaseModel):
     )
     format: Format = Field("plain", description="`plain` is JSON for programs, the others are lines for people")
     kinds: list[Kind] = Field(
-        list(ENDS), min_length=1, max_length=5, description="Which events are told; unless named, how jobs end"
+        ["job.completed", "job.failed", "job.cancelled"],
+        min_length=1,
+        max_length=5,
+        description="Which events are told; unless named, how jobs end",
     )
     job_id: Id | None = Field(None, description="Only of this job, which must not have ended; else of all of yours")
 
@@ -112,6 +115,7 @@ async def alert_key(who: Admin, house: Here) -> Response:
 async def list_deliveries(
     who: Owner,
     house: Here,
+    *,
     webhook: OfWebhook = None,
     state: StateName = None,
     limit: Limit = 100,
