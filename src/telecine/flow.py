@@ -52,6 +52,19 @@ class MediaChild(Protocol):
         """One object to it; waits while it does not listen. `ChildFailed` once it is gone."""
 
 
+class Lent(Protocol):
+    """The source of a job on the disk of the server, for a worker that has no such disk."""
+
+    async def stat(self) -> tuple[int, ...]:
+        """Its size, and what else changes when somebody writes to it."""
+
+    async def digest(self, told: Callable[[float, float], None]) -> str:
+        """Its SHA-256, which the server computes; `told` hears how far that is."""
+
+    async def read(self, start: int, length: int) -> bytes:
+        """So many of its bytes, fewer where it ends."""
+
+
 class Bench(Protocol):
     """What a handler sees: its input, a scratch folder, and a way to speak while it works.
 
@@ -122,6 +135,9 @@ class Bench(Protocol):
 
         `files` names descriptors that it inherits; bytes that it asks for over the file `ask` come from `source`.
         """
+
+    def lend(self) -> Lent | None:
+        """The job's source, if it must be read through the server; None: its path is one of this machine."""
 
     @property
     def stopping(self) -> bool:

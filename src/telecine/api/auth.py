@@ -44,7 +44,7 @@ class Needs:
         return caller
 
 
-def open_to_all() -> None:
+async def open_to_all() -> None:
     """For routes that need no key."""
 
 
@@ -56,7 +56,8 @@ async def caller_of(connection: HTTPConnection) -> Caller:
     except KeyInvalid:
         house.rates.stranger(address_of(connection))
         raise
-    house.rates.key(caller.key_id)
+    connection.state.key_id = caller.key_id  # for the access line
+    (house.rates.worker if caller.scope is Scope.WORKER else house.rates.key)(caller.key_id)
     return caller
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Protocol, cast
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from telecine.api.rates import Rates
+from telecine.api.watch import Watcher
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.keys import Caller, Keys
+from telecine.engine.vitals import FullHealth, Health
 from telecine.facts import Json, Kept, Lease
 from telecine.settings import Settings
 from telecine.world import World
@@ -31,10 +34,27 @@ class Inspector(Protocol):
     async def __call__(self, lease: Lease, kept: Kept, artifacts: Artifacts) -> None: ...
 
 
+class Lender(Protocol):
+    """Which file on the server's disk the source of a lease's job is, and its identity: size, time of change, inode.
+
+    None: it is none. `facts` are those of the subject; raises what is wrong with a file that cannot be read.
+    """
+
+    def __call__(self, lease: Lease, facts: Mapping[str, Json]) -> tuple[Path, tuple[int, ...]] | None: ...
+
+
 class SpecCheck(Protocol):
     """Whether a caller may submit this spec; raises `Refused`, `NotAllowed` or `NotFound` with one sentence."""
 
     async def __call__(self, spec: Json, caller: Caller) -> None: ...
+
+
+class Vitals(Protocol):
+    """Tells how this server is; never raises, and never takes long."""
+
+    async def health(self) -> Health: ...
+
+    async def full(self) -> FullHealth: ...
 
 
 @dataclass(slots=True)
@@ -48,10 +68,19 @@ class House:
     world: World
     bell: Bell
     rates: Rates
+    vitals: Vitals
+    # All metrics, as Prometheus reads them.
+    metrics: Callable[[], Awaitable[bytes]]
+    # Who hears of every request.
+    watchers: tuple[Watcher, ...] = ()
     # By flow: how its workers' results are looked at. A flow without one is believed.
     inspectors: Mapping[str, Inspector] = field(default_factory=dict)
+    # By flow: what remote workers may read of the server's disk. A flow without one: nothing.
+    lenders: Mapping[str, Lender] = field(default_factory=dict)
     # By flow: what a caller may ask of it (a path on the server's disk is not everybody's business).
     checks: Mapping[str, SpecCheck] = field(default_factory=dict)
+    # Rung when events were written, by any process; without one, `bell` is the next best.
+    news: Bell | None = None
     # Set when the server is about to stop: whoever waits, ends.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     # What single subjects keep for the life of the server (hub of live events, guard of uploads, …), by name.
@@ -62,4 +91,9 @@ def house_of(connection: HTTPConnection) -> House:
     return cast(House, connection.app.state.house)
 
 
-Here = Annotated[House, Depends(house_of)]
+async def _here(connection: HTTPConnection) -> House:
+    # Async, since FastAPI sends every other dependency to a thread, which costs more than most routes.
+    return house_of(connection)
+
+
+Here = Annotated[House, Depends(_here)]

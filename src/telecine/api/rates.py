@@ -14,15 +14,20 @@ MINUTE = 60.0
 class Rates:
     """Keys by their id, strangers by their address. The oldest are forgotten when there are too many."""
 
-    def __init__(self, mono: Callable[[], float], *, per_key: int, per_stranger: int) -> None:
+    def __init__(self, mono: Callable[[], float], *, per_key: int, per_stranger: int, per_worker: int = 60_000) -> None:
         self._mono = mono
         self._per_key = per_key
         self._per_stranger = per_stranger
+        self._per_worker = per_worker
         self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when
 
     def key(self, key_id: str) -> None:
         """One request of a key; `TooMany` if it has none left."""
         self._take(f"key {key_id}", self._per_key)
+
+    def worker(self, key_id: str) -> None:
+        """One request of the key of workers, who ask more often than people."""
+        self._take(f"key {key_id}", self._per_worker)
 
     def stranger(self, address: str) -> None:
         """One request without a valid key."""

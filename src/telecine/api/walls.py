@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from telecine.api.problems import of_error, problem
@@ -11,7 +12,10 @@ from telecine.errors import TooLarge
 MOST_ADDRESS = 8_192
 MOST_HEADERS = 32_768
 # Bodies of these routes are files: whoever takes them counts for himself.
-STREAMED = ("/api/v1/uploads", "/api/worker/artifacts")
+STREAMED = ("/api/v1/uploads", "/api/worker/artifacts/")
+# Plans of long films have thousands of pieces.
+WORKERS = "/api/worker/"
+MOST_OF_WORKERS = 32 << 20
 
 SAFE = {
     "X-Content-Type-Options": "nosniff",
@@ -35,7 +39,7 @@ class Walls:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        counted = receive if scope["path"].startswith(STREAMED) else self._counted(receive)
+        counted = receive if scope["path"].startswith(STREAMED) else self._counted(receive, self._most(scope))
         await self._app(scope, counted, _with_safe_headers(send))
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
@@ -46,25 +50,29 @@ class Walls:
         if scope["path"].startswith(STREAMED):
             return None
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if length.isdigit() and int(length) > self._most_body:
-            return of_error(self._too_large())
+        if length.isdigit() and int(length) > self._most(scope):
+            return of_error(self._too_large(self._most(scope)))
         return None
 
-    def _counted(self, receive: Receive) -> Receive:
+    def _most(self, scope: Scope) -> int:
+        return max(self._most_body, MOST_OF_WORKERS) if scope["path"].startswith(WORKERS) else self._most_body
+
+    def _counted(self, receive: Receive, most: int) -> Receive:
         seen = 0
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
-            if seen > self._most_body:
-                raise self._too_large()
+            if seen > most:
+                # FastAPI takes any other error while it reads a body for a body that cannot be parsed.
+                raise HTTPException(413, str(self._too_large(most)))
             return message
 
         return counted
 
-    def _too_large(self) -> TooLarge:
-        return TooLarge(f"a body of over {self._most_body} bytes is not read; films go to /api/v1/uploads")
+    def _too_large(self, most: int) -> TooLarge:
+        return TooLarge(f"a body of over {most} bytes is not read; films go to /api/v1/uploads")
 
 
 def _with_safe_headers(send: Send) -> Send:

@@ -6,15 +6,17 @@ database says so. A token belongs to one worker for ever, so what was asked here
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from telecine.engine import Engine
 from telecine.engine import register as registering
 from telecine.engine.claim import lease_of
 from telecine.engine.register import Registration
 from telecine.errors import LeaseLost, NotFound, WorkerGone
-from telecine.facts import Lease, Mode, TaskId, Word, WorkerId
+from telecine.facts import Lease, Mode, WorkerId
 from telecine.store import Ask, Row, Steps
 
 
@@ -47,6 +49,11 @@ class Remotes:
     async def enlist(self, key_id: str, request: str, registration: Registration) -> WorkerId:
         """A process begins. The same request again finds the worker that it was before."""
         return await self._store.run(lambda: _enlist(key_id, request, registration))
+
+    async def about(self, key_id: str) -> dict[str, Any]:
+        """What was said when the key was made: capabilities and metadata."""
+        rows = await self._store.read(lambda: _rows("key_find", id=key_id))
+        return dict(json.loads(rows[0]["facts"])) if rows else {}
 
     async def worker(self, key_id: str, worker: int) -> Known:
         """The worker of this number, if it came with this key."""
@@ -89,6 +96,11 @@ class Remotes:
         rows = await self._store.read(lambda: _rows("remote_recorded", task_id=task_id, name=name))
         return Recorded(**{part: rows[0][part] for part in Recorded.__slots__}) if rows else None
 
+    async def key_of(self, worker: int) -> str | None:
+        """The key that a worker came with; None: it came without."""
+        rows = await self._store.read(lambda: _rows("key_of_worker", id=worker))
+        return rows[0]["key_id"] if rows else None
+
     async def shut_out(self, key_id: str) -> int:
         """The key is no longer valid: its workers' leases go back at once, unharmed. How many workers that were."""
         rows = await self._store.read(lambda: _rows("remote_crew", key_id=key_id))
@@ -102,10 +114,6 @@ class Remotes:
         for row in rows:
             await self._engine.set_mode(WorkerId(row["id"]), Mode.DISABLED, revoke=True)
         return len(rows)
-
-
-def named(words: Sequence[Word]) -> list[tuple[int, int]]:
-    return [(TaskId(word.task_id), word.token) for word in words]
 
 
 def _enlist(key_id: str, request: str, registration: Registration) -> Steps[WorkerId]:

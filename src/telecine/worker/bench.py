@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from telecine.facts import Brief, Json, Kept, Lease, Shelved
-from telecine.flow import CHILD, MediaChild, Reader
+from telecine.flow import CHILD, Lent, MediaChild, Reader
 
 if TYPE_CHECKING:
     from telecine.flow import Bench
@@ -47,6 +47,8 @@ class Voice(Protocol):
     def child(
         self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
     ) -> AbstractAsyncContextManager[MediaChild]: ...
+
+    def lend(self) -> Lent | None: ...
 
     def scratch(self) -> Path: ...
 
@@ -139,6 +141,9 @@ class HandlerBench:
 
     def locate(self, kept: Kept) -> Path | None:
         return self._voice.locate(kept)
+
+    def lend(self) -> Lent | None:
+        return self._voice.lend()
 
     def child(
         self,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from telecine.dispatch import Bell
-from telecine.errors import StoreError
+from telecine.errors import StoreError, WorkerGone
 from telecine.facts import Holding, Lease, Mode
 from telecine.worker.held import Attempt, Held
 from telecine.worker.outbox import Outbox, insist
@@ -58,6 +58,8 @@ class Claims:
         self.asking = True
         try:
             return await self._claim_once(wanted, held, start)
+        except WorkerGone:
+            return 0  # the heart hears of it, too, and comes back as a new worker
         except Exception:
             # Whatever it is, what runs already must not suffer from it.
             log.exception("the claim stumbled and will be tried again")

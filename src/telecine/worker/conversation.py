@@ -132,7 +132,7 @@ class Conversation:
             case "fetch":
                 return str(await recorder.fetch(attempt, self._scratch, Kept(**message["kept"])))
             case "read":
-                data = await recorder.read(Kept(**message["kept"]), message["start"], message["length"])
+                data = await recorder.read(attempt, Kept(**message["kept"]), message["start"], message["length"])
                 return b64encode(data).decode()
             case other:
                 raise BadSpec(f"a handler's process asked for {other!r}, which is not known")

@@ -14,6 +14,7 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from telecine.facts import SECOND, Brief, Done, Fact, Failed, Released
 from telecine.flow import Flow, Handler, Run
 from telecine.worker.bench import HandlerBench
 from telecine.worker.conversation import run_in_child
+from telecine.worker.current import current_lease
 from telecine.worker.eager import Eager
 from telecine.worker.held import Attempt, Held
 from telecine.worker.outbox import Outbox, insist
@@ -111,6 +113,7 @@ class Execution:
                 self._ended(attempt, Released("stopped"))
                 continue
             attempt.task = me
+            current_lease.set(attempt.lease)
             try:
                 handler = Eager(self._inline(attempt, place, NOTHING_KEPT))
             except Exception as error:  # it did not even take its bench
@@ -137,6 +140,7 @@ class Execution:
     async def _briefed(self, attempt: Attempt, place: Place) -> object:
         """Read what earlier stages and attempts left, then run."""
         lease = attempt.lease
+        current_lease.set(lease)
         brief = NOTHING_KEPT
         if lease.needs_brief:
             brief = await insist(lambda: self._tools.words.brief(lease), self._tools.world)
@@ -168,7 +172,7 @@ class Execution:
                 self._hand_over(ended.set_result, ended, returned)
 
         name = f"telecine-{attempt.lease.stage}-{attempt.lease.task_id}"
-        threading.Thread(target=work, name=name, daemon=True).start()
+        threading.Thread(target=copy_context().run, args=(work,), name=name, daemon=True).start()
         return await ended
 
     def _hand_over(self, give: Callable[..., None], ended: asyncio.Future[object], value: object) -> None:

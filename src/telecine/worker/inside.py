@@ -23,7 +23,7 @@ from typing import Any
 
 from telecine.errors import BadFlow, BadSpec, HandlerStopped
 from telecine.facts import Fact, Failed, Json, Kept, Shelved
-from telecine.flow import Handler, MediaChild, Reader
+from telecine.flow import Handler, Lent, MediaChild, Reader
 from telecine.worker import keeper
 from telecine.worker.bench import ONLY_INLINE, HandlerBench, Happened
 from telecine.worker.channel import brief_from, fact_to, lease_from, shelved_from, to_line
@@ -172,6 +172,9 @@ class ChannelVoice:
         self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
     ) -> AbstractAsyncContextManager[MediaChild]:
         raise BadSpec(ONLY_INLINE)
+
+    def lend(self) -> Lent | None:
+        return None
 
     def scratch(self) -> Path:
         return self._scratch

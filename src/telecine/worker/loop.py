@@ -30,10 +30,11 @@ from telecine.worker.heart import Heart
 from telecine.worker.held import Attempt, Held
 from telecine.worker.lanes import lanes_of
 from telecine.worker.outbox import Outbox, insist
+from telecine.worker.place import OwnPlace, Place
 from telecine.worker.recorder import Recorder
 from telecine.worker.scratch import Scratch
 from telecine.worker.source import FlowSource, load_flows
-from telecine.worker.words import OpenWords, Sweeper, Words, WorkerOptions
+from telecine.worker.words import Far, OpenWords, Sweeper, Words, WorkerOptions
 from telecine.world import World
 
 log = logging.getLogger(__name__)
@@ -80,9 +81,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         scratch = Scratch(self._options.scratch, f"{self._options.name}-{self._world.new_id()[:12]}")
         await asyncio.to_thread(scratch.open)
-        place = self._options.artifacts
-        artifacts = None if place is None else Artifacts(place, self._options.s3)
-        recorder = Recorder(self._words, self._world, artifacts)
+        recorder = Recorder(self._words, self._world, self._place())
         tools = Tools(self._words, self._held, self._outbox, recorder, scratch, self._options, self._world)
         self._execution = Execution(self._places, tools, self._claims.freed.set)
         if self._stops:
@@ -109,16 +108,25 @@ class Worker:
     def load(self) -> int:
         return self._held.running
 
+    def _place(self) -> Place | None:
+        """Where artifacts are: with the server that the words go to, or where the options say."""
+        if isinstance(self._words, Far):
+            return self._words.place
+        where = self._options.artifacts
+        return None if where is None else OwnPlace(Artifacts(where, self._options.s3))
+
     # -- from beginning to end -----------------------------------------------------------------------
 
     async def _enlist(self) -> bool:
         """Register, as long as it takes; False when told to stop before that."""
         enlisting = asyncio.ensure_future(insist(lambda: self._words.enlist(self._registration()), self._world))
-        stopped = asyncio.ensure_future(self._stopped.wait())
-        await asyncio.wait({enlisting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if not enlisting.done():
-            enlisting.cancel()
+        others = [asyncio.ensure_future(self._stopped.wait()), asyncio.ensure_future(self._barred())]
+        await asyncio.wait({enlisting, *others}, return_when=asyncio.FIRST_COMPLETED)
+        for one in (*others, enlisting):
+            one.cancel()
+        if others[1].done() and not others[1].cancelled():
+            others[1].result()
+        if enlisting.cancelled() or not enlisting.done():
             return False
         self._held.worker = enlisting.result()
         self._claims.mode = Mode.ACTIVE
@@ -145,12 +153,12 @@ class Worker:
         self._heart.start(obey=self._obey, gone=self._given_up, lost_contact=self._lost_contact)
         assert self._execution is not None
         claiming = self._claims.run(self._held, self._outbox, self._execution.start)
-        duties = [claiming, self._outbox.run(), self._sweep_on(), self._drained()]
+        duties = [claiming, self._outbox.run(), self._sweep_on(), self._drained(), self._barred()]
         tasks = [asyncio.ensure_future(duty) for duty in duties]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # only `_drained` ends by itself; anything else is a bug and is raised here
+                task.result()  # `_drained` ends by itself, `_barred` says why; anything else is a bug, raised here
         finally:
             await self._leave(tasks)
 
@@ -224,7 +232,15 @@ class Worker:
             await asyncio.sleep(self._options.sweep * (0.75 + 0.5 * self._world.dice.random()))
         await asyncio.Event().wait()
 
+    async def _barred(self) -> None:
+        """Never returns: raised if the server shuts this worker out, whose work then ends at once."""
+        if isinstance(self._words, Far):
+            raise await self._words.barred()
+        await asyncio.Event().wait()
+
     def _stop_now(self) -> None:
+        if isinstance(self._words, Far):
+            self._words.hurry()
         self._late = self._world.mono() + (self._options.grace if self._stops == 1 else 0.0)
         self._stopped.set()
         self._claims.over = True

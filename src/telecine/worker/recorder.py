@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
-from telecine.artifacts import Artifacts, Stored, key_of
-from telecine.errors import ArtifactDamaged, BadSpec, HandlerStopped, LeaseLost, NotFound, Rejected, StoreError
+from telecine.artifacts import Stored
+from telecine.errors import ArtifactDamaged, BadSpec, NotFound
 from telecine.facts import Json, Kept, Shelved
+from telecine.flow import Lent
 from telecine.worker.held import Attempt, Held
+from telecine.worker.insisting import while_held
 from telecine.worker.moving import Moving
+from telecine.worker.place import Place
 from telecine.worker.scratch import Scratch
 from telecine.worker.words import Words
 from telecine.world import World
 
-MOST_PAUSE = 2.0
-
-T = TypeVar("T")
-
 
 class Recorder:
-    def __init__(self, words: Words, world: World, artifacts: Artifacts | None) -> None:
+    def __init__(self, words: Words, world: World, place: Place | None) -> None:
         self._words = words
         self._world = world
-        self._artifacts = artifacts
+        self._where = place
         self.mono = world.mono
 
     async def checkpoint(self, attempt: Attempt, name: str, value: Json) -> None:
@@ -34,33 +31,33 @@ class Recorder:
 
     async def keep(self, attempt: Attempt, name: str, path: Path, facts: dict[str, Json]) -> Kept:
         """Store the bytes whole, then record them: a record without its bytes cannot be."""
-        lease = attempt.lease
-        place = (lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token)
-        key = key_of(*place, name=name)
         with self._moving(attempt) as moved:
-            stored = await self._place.put(key, path, moved)
-        kept = Kept(name=name, token=lease.token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)
+            key, stored = await self._place.put(attempt, name, path, moved)
+        token = attempt.lease.token
+        kept = Kept(name=name, token=token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)
         await self._record(attempt, kept)
         return kept
 
     async def _record(self, attempt: Attempt, item: Kept) -> None:
         lease = attempt.lease
-        await self._insist(attempt, item.name, lambda: self._words.keep(lease.task_id, lease.token, [item]))
+        await while_held(attempt, self._world, item.name, lambda: self._words.keep(lease.task_id, lease.token, [item]))
 
     # -- what is there -----------------------------------------------------------------------------
 
     async def artifacts(self, attempt: Attempt, stages: Sequence[str]) -> list[Shelved]:
-        return await self._insist(attempt, "artifacts", lambda: self._words.artifacts(attempt.lease, stages))
+        return await while_held(attempt, self._world, "artifacts", lambda: self._words.artifacts(attempt.lease, stages))
 
     async def published(self, attempt: Attempt) -> list[Shelved]:
-        return await self._insist(attempt, "published", lambda: self._words.published(attempt.lease))
+        return await while_held(attempt, self._world, "published", lambda: self._words.published(attempt.lease))
 
     async def intact(self, attempt: Attempt, held: Held, kept: Kept, check: bool) -> bool:
         """Are the bytes there, in full size, and with `check` the same? A warning says what is not."""
         key = _key(kept)
         try:
             found = (
-                await self._digest(attempt, key) if check else Stored(await self._place.stat(key), kept.sha256 or "")
+                await self._digest(attempt, key)
+                if check
+                else Stored(await self._place.stat(attempt, key), kept.sha256 or "")
             )
         except NotFound:
             held.line(attempt, f"{kept.name} was kept, and its bytes are gone", "warning", data={"key": key})
@@ -82,7 +79,7 @@ class Recorder:
         else:
             path = scratch.fetched(attempt.key, f"{self._world.new_id()}{Path(key).suffix}")
             with self._moving(attempt) as moved:
-                found = await self._place.get(key, path, moved)
+                found = await self._place.get(attempt, key, path, moved)
         if found != Stored(kept.size or 0, kept.sha256 or ""):
             raise ArtifactDamaged(f"artifact {key!r} is not what was recorded: {found.size} bytes, another hash")
         attempt.fetched[key] = path
@@ -90,7 +87,7 @@ class Recorder:
 
     async def _digest(self, attempt: Attempt, key: str) -> Stored:
         with self._moving(attempt) as moved:
-            return await self._place.digest(key, moved)
+            return await self._place.digest(attempt, key, moved)
 
     @contextmanager
     def _moving(self, attempt: Attempt) -> Iterator[Moving]:
@@ -101,8 +98,11 @@ class Recorder:
         finally:
             moving.over = True
 
-    async def read(self, kept: Kept, start: int, length: int | None) -> bytes:
-        return await self._place.read(_key(kept), start, length, size=kept.size)
+    async def read(self, attempt: Attempt, kept: Kept, start: int, length: int | None) -> bytes:
+        return await self._place.read(attempt, _key(kept), start, length, kept.size)
+
+    def lend(self, attempt: Attempt) -> Lent | None:
+        return None if self._where is None else self._where.lend(attempt)
 
     def locate(self, kept: Kept) -> Path | None:
         return self._place.path(_key(kept))
@@ -110,28 +110,13 @@ class Recorder:
     @property
     def folder(self) -> Path | None:
         """The folder of all artifacts, if there is one on this machine."""
-        return None if self._artifacts is None else self._artifacts.folder
+        return None if self._where is None else self._where.folder
 
     @property
-    def _place(self) -> Artifacts:
-        if self._artifacts is None:
+    def _place(self) -> Place:
+        if self._where is None:
             raise BadSpec("this worker has no place for artifacts: set `artifacts` in its options")
-        return self._artifacts
-
-    async def _insist(self, attempt: Attempt, what: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """Until the database answers, or the lease is gone."""
-        pause = 0.05
-        while not attempt.killed and attempt.life == "working":
-            try:
-                return await ask()
-            except LeaseLost as error:
-                raise HandlerStopped(str(error)) from error
-            except Rejected:
-                raise
-            except StoreError:
-                await asyncio.sleep(pause * (0.5 + self._world.dice.random()))
-                pause = min(2 * pause, MOST_PAUSE)
-        raise HandlerStopped(f"task {attempt.lease.task_id}: the lease is gone, {what!r} was not recorded or read")
+        return self._where
 
 
 def _key(kept: Kept) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from telecine.errors import BadSpec
 from telecine.facts import Json, Kept, Shelved
-from telecine.flow import MediaChild, Reader
+from telecine.flow import Lent, MediaChild, Reader
 from telecine.worker.bench import ONLY_INLINE, Happened
 from telecine.worker.child import MediaProcess
 from telecine.worker.held import Attempt, Held
@@ -68,10 +68,13 @@ class InlineVoice:
         return self._recorder.fetch(self._attempt, self._scratch, kept)
 
     def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
-        return self._recorder.read(kept, start, length)
+        return self._recorder.read(self._attempt, kept, start, length)
 
     def locate(self, kept: Kept) -> Path | None:
         return self._recorder.locate(kept)
+
+    def lend(self) -> Lent | None:
+        return self._recorder.lend(self._attempt)
 
     def scratch(self) -> Path:
         return self._scratch.folder(self._attempt.key)
@@ -139,12 +142,15 @@ class ThreadVoice(InlineVoice):
         return self._over_there(self._recorder.fetch(self._attempt, self._scratch, kept))
 
     def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
-        return self._over_there(self._recorder.read(kept, start, length))
+        return self._over_there(self._recorder.read(self._attempt, kept, start, length))
 
     def child(
         self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
     ) -> AbstractAsyncContextManager[MediaChild]:
         raise BadSpec(ONLY_INLINE)
+
+    def lend(self) -> Lent | None:
+        return None
 
     def _over_there(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

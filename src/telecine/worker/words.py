@@ -12,6 +12,7 @@ from telecine.artifacts import S3Access
 from telecine.engine import Sweep
 from telecine.engine.holding import NOTHING, Totals
 from telecine.engine.register import Registration
+from telecine.errors import KeyInvalid
 from telecine.facts import (
     BEAT,
     LEASE,
@@ -31,6 +32,7 @@ from telecine.facts import (
     Word,
     WorkerId,
 )
+from telecine.worker.place import Place
 
 
 class Words(Protocol):
@@ -68,6 +70,17 @@ class Sweeper(Protocol):
     """Words that can also do the fleet's recovery; those over HTTP leave it to the server."""
 
     async def sweep(self, period: Millis = SWEEP) -> Sweep: ...
+
+
+@runtime_checkable
+class Far(Protocol):
+    """Words that go to a server: it may shut the worker out, it has the artifacts, and claims wait there."""
+
+    place: Place
+
+    async def barred(self) -> KeyInvalid: ...
+
+    def hurry(self) -> None: ...
 
 
 OpenWords = Callable[[], AbstractAsyncContextManager[Words]]

@@ -1,0 +1,103 @@
+"""What the server keeps in mind about remote workers. All of it may be forgotten: the database knows."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+
+from fastapi import Depends
+
+from telecine.api.house import House, house_of
+from telecine.api.worker.hashing import Hashing
+from telecine.api.worker.lobby import Lobby
+from telecine.engine.remote import Known, Remotes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from telecine.artifacts import Stored
+    from telecine.engine.keys import Caller
+    from telecine.facts import Lease
+
+MOST_REMEMBERED = 20_000
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memory(OrderedDict[K, V], Generic[K, V]):
+    """The latest of what was put in."""
+
+    def note(self, key: K, value: V) -> None:
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > MOST_REMEMBERED:
+            self.popitem(last=False)
+
+
+class Room:
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.remotes = Remotes(house.engine)
+        self.lobby = Lobby(house)
+        self.hashing = Hashing()
+        self.received: Memory[str, Stored] = Memory()  # by key, as it was when its bytes were stored here
+        self._workers: Memory[int, tuple[str, Known]] = Memory()
+        self._granted: Memory[tuple[int, int], str] = Memory()
+        self._storing: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def worker(self, who: Caller, worker: int) -> Known:
+        """The worker that speaks; `WorkerGone` if this number did not come with this key."""
+        key_id, known = self._workers.get(worker, ("", None))
+        if known is None or key_id != who.key_id:
+            known = await self.remotes.worker(who.key_id, worker)
+            self._workers.note(worker, (who.key_id, known))
+        return known
+
+    def grant(self, who: Caller, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            self._granted.note((lease.task_id, lease.token), who.key_id)
+
+    async def owned(self, who: Caller, named: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Of these (task, token), those that workers of this key hold or have held: for ever, so it is remembered."""
+        wanted = set(named)
+        mine = {pair for pair in wanted if self._granted.get(pair) == who.key_id}
+        if unknown := wanted - mine:
+            mine |= await self.remotes.owned(who.key_id, sorted(unknown))
+        return mine
+
+    @asynccontextmanager
+    async def storing(self, key: str) -> AsyncIterator[Path]:
+        """One at a time for each key; where the bytes that have come so far lie."""
+        lock, users = self._storing.get(key, (asyncio.Lock(), 0))
+        self._storing[key] = (lock, users + 1)
+        try:
+            async with lock:
+                yield self.part(key)
+        finally:
+            lock, users = self._storing[key]
+            if users == 1:
+                del self._storing[key]
+            else:
+                self._storing[key] = (lock, users - 1)
+
+    def part(self, key: str) -> Path:
+        folder = self.house.settings.scratch / "incoming"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.part"
+
+
+def room_of(house: Annotated[House, Depends(house_of)]) -> Room:
+    room = house.rooms.get("workers")
+    if room is None:
+        room = house.rooms["workers"] = Room(house)
+    assert isinstance(room, Room)
+    return room
+
+
+Here = Annotated[Room, Depends(room_of)]

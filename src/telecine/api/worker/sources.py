@@ -1,0 +1,77 @@
+"""The source of a task's job, where it is a file on this server's disk: a remote worker reads it through here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from telecine.api.answers import answer
+from telecine.api.auth import Worker
+from telecine.api.problems import answers
+from telecine.api.worker.hashing import hash_source
+from telecine.api.worker.ranges import RangeHeader, ranged
+from telecine.api.worker.room import Here, Room
+from telecine.artifacts import Moved, Stored
+from telecine.engine.keys import Caller
+from telecine.errors import NotFound
+from telecine.wire.said import Digest, Number, SourceSaid
+
+router = APIRouter()
+LENT = answers(401, 403, 404, 409, 422, 429)
+HASH_SECONDS = 5.0
+
+
+@router.get("/source/{task}/{token}", response_model=SourceSaid, responses=LENT)
+async def stat(task: Number, token: Number, who: Worker, room: Here) -> Response:
+    """Whether the source is there, how large it is, and what changes when somebody writes to it."""
+    _, identity = await _lent(task, token, who, room)
+    return answer(SourceSaid(size=identity[0], identity=list(identity)))
+
+
+@router.get("/source/{task}/{token}/digest", response_model=Digest, responses=LENT)
+async def digest(task: Number, token: Number, who: Worker, room: Here) -> Response:
+    """Its SHA-256, computed once here. Large ones take a while: ask again until there is a `sha256`."""
+    path, identity = await _lent(task, token, who, room)
+
+    async def work(moved: Moved) -> Stored:
+        return await hash_source(path, identity, moved)
+
+    return answer(await room.hashing.of(("source", str(path), identity), identity[0], work, HASH_SECONDS))
+
+
+@router.get(
+    "/source/{task}/{token}/bytes",
+    response_class=Response,
+    responses={**answers(401, 403, 404, 409, 416, 422, 429), 206: {"description": "The range that was asked for"}},
+)
+async def read(task: Number, token: Number, who: Worker, room: Here, wanted: RangeHeader = None) -> Response:
+    """Some of its bytes; without a range, the first ones."""
+    path, identity = await _lent(task, token, who, room)
+
+    async def some(start: int, length: int) -> bytes:
+        return await asyncio.to_thread(_read, path, start, length)
+
+    return await ranged(wanted or "bytes=0-", identity[0], some)
+
+
+async def _lent(task: int, token: int, who: Caller, room: Room) -> tuple[Path, tuple[int, ...]]:
+    """Only what the spec of the task's own job names, or where its video's source was seen last."""
+    lease = await room.remotes.lease(who.key_id, task, token)
+    lend = room.house.lenders.get(lease.flow)
+    facts = {} if lease.subject is None else (await room.house.engine.brief(lease)).facts
+    found = None if lend is None else lend(lease, facts)
+    if found is None:
+        raise NotFound(f"the source of task {task} is not a file on the server's disk")
+    return found
+
+
+def _read(path: Path, start: int, length: int) -> bytes:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return os.pread(handle, length, start)
+    finally:
+        os.close(handle)

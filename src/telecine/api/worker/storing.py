@@ -1,0 +1,253 @@
+"""Bytes of artifacts: in by PUT, resumed where they broke off; out by ranges.
+
+PUT  /artifacts/{task}/{token}/{name}    Content-Length, X-SHA256 of the whole, Content-Range: bytes 0-99/200
+  → 202 {"offset": 100}                  so much has come; go on there
+  → 200 {"key", "size", "sha256"}        it is whole, and stored where a worker beside the database would put it
+HEAD /artifacts/{task}/{token}/{name}    Upload-Offset: so much has come
+GET  /kept/{task}/{token}/{key}          of the task's job, or of what its subject shows; with Range
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+from fastapi import APIRouter, Header
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from telecine.api.answers import answer
+from telecine.api.auth import Worker
+from telecine.api.problems import answers
+from telecine.api.worker.keeping import place_of
+from telecine.api.worker.ranges import RangeHeader, ranged
+from telecine.api.worker.room import Here, Room
+from telecine.engine.keys import Caller
+from telecine.errors import Conflict, NotFound, Refused, TooLarge
+from telecine.facts import Lease
+from telecine.wire.said import BIGGEST, Digest, Number, Sha
+
+router = APIRouter()
+BLOCK = 1 << 20
+WINDOW = 8 << 20
+MOST_NAME = 500
+OFFSET = "Upload-Offset"
+_RANGE = re.compile(r"bytes (\d{1,16})-(\d{1,16})/(\d{1,16})")
+
+Total = Annotated[str | None, Header(alias="Content-Range", description="bytes first-last/total")]
+
+
+class StoredSaid(BaseModel):
+    """The bytes are whole and stored."""
+
+    key: str
+    size: int
+    sha256: str
+
+
+class Coming(BaseModel):
+    """So much has come: go on there."""
+
+    offset: int
+
+
+class WrongOffset(Conflict):
+    code = "wrong_offset"
+
+
+class BadHash(Refused):
+    code = "bad_hash"
+
+
+class AlreadyKept(Conflict):
+    code = "already_kept"
+
+
+# -- in -------------------------------------------------------------------------------------------------
+
+
+@router.put(
+    "/artifacts/{task}/{token}/{name:path}",
+    response_model=StoredSaid,
+    responses={**answers(401, 403, 409, 413, 422, 429, 503), 202: {"model": Coming}},
+)
+async def put(
+    task: Number,
+    token: Number,
+    name: str,
+    request: Request,
+    *,
+    who: Worker,
+    room: Here,
+    sha256: Annotated[Sha, Header(alias="X-SHA256")],
+    content_range: Total = None,
+) -> Response:
+    """Store bytes for this attempt. They are recorded by `keep`, and belong to nothing before."""
+    lease, key = await _place(task, token, name, who, room)
+    first, total = _span(content_range, request)
+    if total > room.house.settings.max_source_bytes:
+        raise TooLarge(f"an artifact of {total} bytes is more than max_source_bytes allows")
+    async with room.storing(key) as part:
+        if (known := await _known(lease, name, sha256, room)) is not None:
+            await _discard(request)
+            return answer(known)
+        offset = await _receive(request, part, first, total)
+        if offset < total:
+            return answer(Coming(offset=offset), status=202)
+        return answer(await _store(part, key, sha256, room))
+
+
+@router.head("/artifacts/{task}/{token}/{name:path}", response_class=Response, responses=answers(401, 403, 409, 429))
+async def arrived(task: Number, token: Number, name: str, who: Worker, room: Here) -> Response:
+    """How much of an artifact has come, as `Upload-Offset`."""
+    _, key = await _place(task, token, name, who, room)
+    return Response(headers={OFFSET: str(_size(room.part(key)))})
+
+
+async def _place(task: int, token: int, name: str, who: Caller, room: Room) -> tuple[Lease, str]:
+    if len(name) > MOST_NAME:
+        raise Refused(f"an artifact's name has at most {MOST_NAME} characters")
+    lease = await room.remotes.lease(who.key_id, task, token)
+    return lease, place_of(lease, name)
+
+
+def _span(content_range: str | None, request: Request) -> tuple[int, int]:
+    """The first byte of this part, and how many the whole has."""
+    length = request.headers.get("content-length", "")
+    if not length.isdigit() or int(length) > BIGGEST:
+        raise Refused("say with Content-Length how many bytes come")
+    if content_range is None:
+        return 0, int(length)
+    found = _RANGE.fullmatch(content_range)
+    first, last, total = (int(part) for part in found.groups()) if found else (1, 0, 0)
+    if last - first + 1 != int(length) or last >= total:
+        raise Refused("Content-Range is bytes first-last/total, and fits to Content-Length")
+    return first, total
+
+
+async def _known(lease: Lease, name: str, sha256: str, room: Room) -> StoredSaid | None:
+    """What was recorded under this name by this very attempt: it stays as it is."""
+    known = await room.remotes.recorded(lease.task_id, name)
+    if known is None or known.token != lease.token:
+        return None
+    if known.sha256 != sha256:
+        raise AlreadyKept(f"{name!r} was recorded with other bytes, and an artifact never changes")
+    return StoredSaid(key=known.key, size=known.size, sha256=known.sha256)
+
+
+async def _discard(request: Request) -> None:
+    async for _ in request.stream():
+        pass
+
+
+async def _receive(request: Request, part: Path, first: int, total: int) -> int:
+    """Write what comes; whoever is cut off goes on from there."""
+    have = _size(part)
+    if first > have:
+        raise WrongOffset(f"{have} bytes have come, so the next part begins there, not at {first}")
+    with part.open("r+b" if have else "wb") as file:
+        file.truncate(first)
+        file.seek(first)
+        at, held = first, bytearray()
+        try:
+            async for chunk in request.stream():
+                held += chunk
+                if at + len(held) > total:
+                    raise Refused(f"more than {total} bytes have come")
+                if len(held) >= BLOCK:
+                    at += await _write(file, held)
+        finally:
+            at += await _write(file, held)
+    return at
+
+
+async def _write(file: BinaryIO, held: bytearray) -> int:
+    data = bytes(held)
+    held.clear()
+    return await asyncio.to_thread(file.write, data) if data else 0
+
+
+async def _store(part: Path, key: str, sha256: str, room: Room) -> StoredSaid:
+    artifacts = room.house.artifacts
+    stored = await artifacts.put(key, part)
+    await asyncio.to_thread(part.unlink)
+    if stored.sha256 != sha256:
+        await artifacts.delete(key)
+        room.received.pop(key, None)
+        raise BadHash("the bytes that came do not hash to what was said: send them again")
+    room.received.note(key, stored)
+    return StoredSaid(key=key, size=stored.size, sha256=stored.sha256)
+
+
+def _size(part: Path) -> int:
+    try:
+        return part.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+# -- out ------------------------------------------------------------------------------------------------
+
+
+@router.get(
+    "/kept/{task}/{token}/{key:path}",
+    response_class=Response,
+    responses={**answers(401, 403, 404, 409, 416, 429, 503), 206: {"description": "The range that was asked for"}},
+)
+async def get(
+    task: Number, token: Number, key: str, *, who: Worker, room: Here, wanted: RangeHeader = None
+) -> Response:
+    """Bytes of an artifact of the task's job, or of the version that its subject shows."""
+    size = await _sized(task, token, key, who, room)
+
+    async def read(start: int, length: int) -> bytes:
+        return await room.house.artifacts.read(key, start, length, size=size)
+
+    async def all_of_it() -> AsyncIterator[bytes]:
+        for start in range(0, size, WINDOW):
+            yield await read(start, min(WINDOW, size - start))
+
+    if wanted is None:
+        headers = {"Content-Length": str(size)}
+        return StreamingResponse(all_of_it(), media_type="application/octet-stream", headers=headers)
+    return await ranged(wanted, size, read)
+
+
+@router.head("/kept/{task}/{token}/{key:path}", response_class=Response, responses=answers(401, 403, 404, 409, 429))
+async def stat(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
+    """How large an artifact is."""
+    size = await _sized(task, token, key, who, room)
+    return Response(headers={"Content-Length": str(size)}, media_type="application/octet-stream")
+
+
+@router.get("/digest/{task}/{token}/{key:path}", response_model=Digest, responses=answers(401, 403, 404, 409, 429, 503))
+async def digest(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
+    """What an artifact hashes to now. Large ones take a while: ask again until there is a `sha256`."""
+    size = await _sized(task, token, key, who, room)
+    artifacts = room.house.artifacts
+
+    async def work(moved: Any) -> Any:
+        return await artifacts.digest(key, moved)
+
+    # Each attempt looks anew: it asks because it does not trust what was there before.
+    return answer(await room.hashing.of(("check", task, token, key), size, work, wait=5.0))
+
+
+async def _sized(task: int, token: int, key: str, who: Caller, room: Room) -> int:
+    lease = await room.remotes.lease(who.key_id, task, token)
+    if not _is_upload_of(lease, key):
+        await room.remotes.readable(lease, key)
+    try:
+        return await room.house.artifacts.stat(key)
+    except ValueError:  # a key that no store takes
+        raise NotFound(f"there is no artifact {key!r}") from None
+
+
+def _is_upload_of(lease: Lease, key: str) -> bool:
+    """The film that was uploaded for this very job lies among the artifacts, and belongs to none."""
+    source = lease.spec.get("source") if isinstance(lease.spec, dict) else None
+    return isinstance(source, str) and source.startswith("upload://") and key == f"uploads/{source[9:]}/source"
