@@ -1,7 +1,94 @@
-"""To be written."""
+"""Keys: administrators make and revoke all of them, owners their own."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from dataclasses import dataclass
+from typing import Literal
 
-router = APIRouter()
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.responses import Response
+
+from telecine.api.answers import answer
+from telecine.api.auth import Owner
+from telecine.api.house import Here
+from telecine.api.problems import answers
+from telecine.api.words import KeyPath, Name
+from telecine.engine.keys import Caller, KeyView, Scope
+from telecine.engine.remote import Remotes
+from telecine.errors import BadSpec, NotAllowed, NotFound
+from telecine.facts import DAY, Instant
+
+router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
+MOST_DAYS = 36_500
+
+
+class NewKey(BaseModel):
+    """A key to be made. Workers get theirs by `POST /api/worker/register`."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"scope": "owner", "owner": "ada", "name": "laptop"}]}
+    )
+
+    scope: Literal["owner", "admin"] = "owner"
+    owner: Name | None = Field(None, description="Whose things it opens; an owner's own, if left out")
+    name: Name | None = Field(None, description="What it is for")
+    days: float | None = Field(None, gt=0, le=MOST_DAYS, description="How long it is valid; none: for ever")
+
+    @model_validator(mode="after")
+    def _owned(self) -> NewKey:
+        if self.scope == "admin" and self.owner is not None:
+            raise ValueError("an administrator's key opens everything: leave `owner` out")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class MadeKey:
+    """A new key: `key` is shown this once, and nowhere kept."""
+
+    id: str
+    key: str
+    expires_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True)
+class AllKeys:
+    """The newest first; no secret is among it."""
+
+    items: tuple[KeyView, ...]
+
+
+def _may_see(who: Caller, key: KeyView) -> bool:
+    """An owner's keys are those of his scope: what an administrator made for workers is not his."""
+    return who.is_admin or (key.scope == Scope.OWNER and key.owner == who.owner)
+
+
+@router.get("", response_model=AllKeys, responses=answers(401, 403, 429))
+async def list_keys(who: Owner, house: Here) -> Response:
+    """The keys: all for an administrator, his own for an owner."""
+    return answer(AllKeys(tuple(key for key in await house.keys.list(owner=who.sees) if _may_see(who, key))))
+
+
+@router.post("", status_code=201, response_model=MadeKey, responses=answers(401, 403, 422, 429))
+async def create_key(wanted: NewKey, who: Owner, house: Here) -> Response:
+    """Make a key. It is shown in this answer and never again."""
+    if not who.is_admin and (wanted.scope != "owner" or wanted.owner not in (None, who.owner)):
+        raise NotAllowed("an owner makes keys for himself only: leave `scope` and `owner` out")
+    life = None if wanted.days is None else max(1, round(wanted.days * DAY))
+    if who.is_admin and wanted.scope == "owner" and wanted.owner is None:
+        raise BadSpec("say whose things the key opens: `owner`")
+    owner = (wanted.owner or "") if who.is_admin else who.owner
+    made = await house.keys.issue(Scope(wanted.scope), owner=owner, name=wanted.name or "", life=life)
+    return answer(MadeKey(made.id, made.text, made.expires_at), status=201, headers={"Cache-Control": "no-store"})
+
+
+@router.delete("/{key_id}", status_code=204, response_class=Response, responses=answers(401, 403, 404, 429))
+async def revoke_key(key_id: KeyPath, who: Owner, house: Here) -> Response:
+    """Make a key worthless, at once and for good. Workers that came with it lose their work, unharmed."""
+    if not who.is_admin and all(
+        key.id != key_id for key in await house.keys.list(owner=who.owner) if _may_see(who, key)
+    ):
+        raise NotFound(f"there is no key {key_id}, or it was revoked before")
+    await house.keys.revoke(key_id)
+    await Remotes(house.engine).shut_out(key_id)
+    return Response(status_code=204)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from http import HTTPStatus
@@ -13,6 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from telecine.api.watch import current_id
 from telecine.errors import (
     ArtifactError,
     Conflict,
@@ -20,6 +22,7 @@ from telecine.errors import (
     LeaseLost,
     LockLost,
     MediaRefused,
+    NoSpace,
     NotAllowed,
     NotFound,
     Refused,
@@ -28,6 +31,7 @@ from telecine.errors import (
     TelecineError,
     TooLarge,
     TooMany,
+    VersionMismatch,
     WorkerGone,
 )
 
@@ -42,6 +46,8 @@ STATUS: tuple[tuple[type[TelecineError], int], ...] = (
     (NotAllowed, 403),
     (TooMany, 429),
     (TooLarge, 413),
+    (NoSpace, 507),
+    (VersionMismatch, 412),
     (Conflict, 409),
     (LeaseLost, 409),
     (LockLost, 409),
@@ -52,7 +58,14 @@ STATUS: tuple[tuple[type[TelecineError], int], ...] = (
     (MediaRefused, 422),
     (Refused, 422),
 )
-CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 406: "not_acceptable", 415: "bad_type"}
+CODES = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    406: "not_acceptable",
+    413: "too_large",
+    415: "bad_type",
+}
 
 
 class Problem(BaseModel):
@@ -63,12 +76,23 @@ class Problem(BaseModel):
     status: int = Field(examples=[404])
     code: str = Field(examples=["not_found"])
     detail: str = Field(examples=["there is no job 7"])
+    instance: str | None = Field(None, examples=["4f0c…"], description="The request's id, as in the server's log")
     errors: list[dict[str, Any]] | None = Field(None, description="What is wrong, by field, if several things are")
+
+
+class Said(JSONResponse):
+    """In ASCII, since a sentence may quote what no encoding can carry, such as half of a surrogate pair."""
+
+    media_type = KIND
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content).encode()
 
 
 def problem(status: int, code: str, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> JSONResponse:
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail}
-    return JSONResponse({**body, **more}, status_code=status, media_type=KIND, headers=headers)
+    named = {"instance": request_id} if (request_id := current_id()) else {}
+    return Said({**body, **named, **more}, status_code=status, headers=headers)
 
 
 def of_error(error: TelecineError) -> JSONResponse:

@@ -1,7 +1,79 @@
-"""To be written."""
+"""Tasks: one with all that is known about it, those that failed their job, those that nobody takes."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
+from starlette.responses import Response
 
-router = APIRouter()
+from telecine.api.answers import answer
+from telecine.api.auth import Owner
+from telecine.api.bulk import actor
+from telecine.api.house import Here
+from telecine.api.problems import answers
+from telecine.api.submitting import Standing
+from telecine.api.words import Cursor, Limit, TaskPath, Wanted
+from telecine.engine import belonging, deadletters, deleting
+from telecine.engine.shown import Page, TaskView
+from telecine.errors import WrongState
+from telecine.facts import SECOND, Status
+
+router = APIRouter(prefix="/api/v1", tags=["tasks"])
+PROBLEMS = answers(401, 403, 422, 429)
+
+
+@router.get("/tasks/{task_id}", response_model=TaskView, responses=answers(401, 403, 404, 429))
+async def get_task(task_id: TaskPath, who: Owner, house: Here) -> Response:
+    """One task with its attempts and, while it waits, the reason. `claim_state` says it in six words."""
+    await belonging.job_of_task(house.engine.store, task_id, who.sees)
+    return answer(await house.engine.views.task(task_id))
+
+
+@router.get("/failed-tasks", response_model=Page[TaskView], responses=PROBLEMS)
+async def list_failed_tasks(
+    who: Owner, house: Here, *, flow: Wanted = None, owner: Wanted = None, cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """The dead letters: tasks that failed their job. A page holds all such tasks of up to `limit` jobs."""
+    if who.sees is not None and owner not in (None, who.owner):
+        return answer(Page(()), Page[TaskView])
+    engine, whose = house.engine, who.sees if owner is None else owner
+    page = await engine.store.read(
+        lambda: deadletters.failed(engine.shelf, owner=whose, flow=flow, cursor=cursor, limit=limit)
+    )
+    return answer(page, Page[TaskView])
+
+
+@router.post("/failed-tasks/{task_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 429))
+async def retry_failed_task(task_id: TaskPath, who: Owner, house: Here) -> Response:
+    """Open the job of a failed task again: this task and whatever else did not end well; what was done stays done."""
+    job = await belonging.failed_job(house.engine.store, task_id, who.sees)
+    await house.engine.retry(job, actor=actor(who))
+    return answer(Standing(job, Status.PENDING))
+
+
+@router.delete(
+    "/failed-tasks/{task_id}", status_code=204, response_class=Response, responses=answers(401, 403, 404, 409, 429)
+)
+async def discard_failed_task(task_id: TaskPath, who: Owner, house: Here) -> Response:
+    """Give a failed task up: its job, which has failed by it, is deleted."""
+    job = await belonging.failed_job(house.engine.store, task_id, who.sees)
+    if not await deleting.delete(house.engine, job, actor=actor(who)):
+        raise WrongState(f"job {job} was opened again in between: it goes when it has ended")
+    return Response(status_code=204)
+
+
+@router.get("/stale-tasks", response_model=Page[TaskView], responses=PROBLEMS)
+async def list_stale_tasks(
+    who: Owner, house: Here, *, flow: Wanted = None, owner: Wanted = None, cursor: Cursor = None, limit: Limit = 100
+) -> Response:
+    """Tasks that could be claimed and were not for longer than `stale_seconds` (an hour, unless set otherwise).
+
+    A page may hold less than it could and still name a next one: a long queue is looked through page by page.
+    """
+    if who.sees is not None and owner not in (None, who.owner):
+        return answer(Page(()), Page[TaskView])
+    engine, whose = house.engine, who.sees if owner is None else owner
+    age = round(house.settings.stale_seconds * SECOND)
+    page = await engine.store.read(
+        lambda: deadletters.stale(engine.shelf, age, owner=whose, flow=flow, cursor=cursor, limit=limit)
+    )
+    return answer(page, Page[TaskView])

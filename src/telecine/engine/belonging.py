@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from telecine.errors import NotFound, WrongState
-from telecine.facts import JobId
-from telecine.store import Ask, Steps, Store
+from telecine.facts import JobId, State, Status
+from telecine.store import Ask, Row, Steps, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,22 @@ async def job(store: Store, job_id: int, sees: str | None) -> Belonging:
 
 async def job_of_task(store: Store, task_id: int, sees: str | None) -> JobId:
     """The job of a task; `NotFound` in the same words for a task of somebody else and for none."""
+    return JobId((await _task(store, task_id, sees))["job_id"])
 
-    def steps() -> Steps[list[tuple[int, str]]]:
-        rows = yield Ask("task_owner", {"id": task_id})
-        return [(row["job_id"], row["owner"]) for row in rows]
 
-    for job_id, owner in await store.read(steps):
-        if sees is None or owner == sees:
-            return JobId(job_id)
+async def failed_job(store: Store, task_id: int, sees: str | None) -> JobId:
+    """The job that has failed by this task."""
+    row = await _task(store, task_id, sees)
+    if row["state"] != State.ERROR or row["outcome"] != Status.FAILED:
+        raise WrongState(f"task {task_id} is {row['state']}: it has failed no job")
+    return JobId(row["job_id"])
+
+
+async def _task(store: Store, task_id: int, sees: str | None) -> Row:
+    def steps() -> Steps[list[Row]]:
+        return list((yield Ask("task_owner", {"id": task_id})))
+
+    for row in await store.read(steps):
+        if sees is None or row["owner"] == sees:
+            return row
     raise no_task(task_id)
