@@ -1,7 +1,7 @@
 # Every target does its own set-up; it needs Python 3.11 or newer, make and git, nothing else.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test proof bench bench-engine bench-media lock clean
+.PHONY: help setup demo check test proof bench bench-engine bench-media bench-server lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -38,13 +38,16 @@ test: check $(BROWSER)  ## check, then every other test, on SQLite and on Postgr
 proof: $(READY)  ## The long tests: every mutant, kill loops, millions of rows
 	@$(BIN)/python -m pytest proof
 
-bench: bench-engine bench-media  ## Every benchmark
+bench: bench-engine bench-media bench-server  ## Every benchmark
 
 bench-engine: $(READY)  ## Measure the engine beside its peers; QUICK=1 for the short run
 	@$(BIN)/python -m benchmarks.engine $(if $(QUICK),--quick)
 
 bench-media: $(READY)  ## Measure encoding beside FFmpeg itself; QUICK=1 for the short run
 	@$(BIN)/python -m benchmarks.media $(if $(QUICK),--quick)
+
+bench-server: $(READY)  ## Measure the server beside a hand-written one, under a fleet and a crowd; QUICK=1 for the short run
+	@$(BIN)/python -m benchmarks.server $(if $(QUICK),--quick)
 
 lock: $(READY)  ## Resolve the dependencies anew into requirements/; UPGRADE=1 takes the newest
 	@echo "Locking dependencies"

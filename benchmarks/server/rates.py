@@ -1,0 +1,85 @@
+"""Requests in a second, ours and the hand-written ones in turns."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from benchmarks.server.street import Street
+from benchmarks.server.talk import Line
+
+AT_ONCE = 16
+SPEC = {"name": "Ada", "numbers": list(range(10))}
+Ask = Callable[[int], tuple[str, str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    ours: float
+    theirs: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs
+
+
+async def compare(street: Street, rounds: int, seconds: float) -> dict[str, Rate]:
+    """Submits and gets; of each the median of the rounds, and of their ratios."""
+    found: dict[str, list[Rate]] = {"submit": [], "get": []}
+    ours_id, theirs_id = await _one_of_each(street)
+    submit = {"flow": "bench-single", "spec": SPEC}
+    for _ in range(rounds):
+        ours = await _rate(street.ours, street.owner, seconds, lambda n: ("POST", "/api/v1/jobs", submit))
+        theirs = await _rate(street.theirs, street.owner, seconds, lambda n: ("POST", "/jobs", submit))
+        found["submit"].append(Rate(ours, theirs))
+        ours = await _rate(street.ours, street.owner, seconds, lambda n: ("GET", f"/api/v1/jobs/{ours_id}", None))
+        theirs = await _rate(street.theirs, street.owner, seconds, lambda n: ("GET", f"/jobs/{theirs_id}", None))
+        found["get"].append(Rate(ours, theirs))
+    return {name: _middle(rates) for name, rates in found.items()}
+
+
+def _middle(rates: list[Rate]) -> Rate:
+    return sorted(rates, key=lambda rate: rate.ratio)[len(rates) // 2]
+
+
+async def _one_of_each(street: Street) -> tuple[int, int]:
+    submit = {"flow": "bench-single", "spec": SPEC}
+    ours, theirs = await Line(street.ours, street.owner).open(), await Line(street.theirs, street.owner).open()
+    made = (await ours.told("POST", "/api/v1/jobs", submit)), (await theirs.told("POST", "/jobs", submit))
+    await ours.close()
+    await theirs.close()
+    return made[0].get("job_id") or made[0]["id"], made[1]["id"]
+
+
+async def _rate(port: int, key: str, seconds: float, ask: Ask) -> float:
+    lines = [await Line(port, key).open() for _ in range(AT_ONCE)]
+    begun = time.monotonic()
+    late = begun + seconds
+
+    async def go_on(line: Line) -> int:
+        count = 0
+        while time.monotonic() < late:
+            method, path, body = ask(count)
+            status, said = await line.ask(method, path, body)
+            if status >= 300:
+                raise SystemExit(f"{method} {path} was answered with {status}: {said[:300]!r}")
+            count += 1
+        return count
+
+    counts = await asyncio.gather(*(go_on(line) for line in lines))
+    took = time.monotonic() - begun
+    for line in lines:
+        await line.close()
+    return sum(counts) / took
+
+
+def quantile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+__all__ = ["Rate", "compare", "median", "quantile"]
