@@ -67,9 +67,9 @@ select j.id as job_id, (
             select j.id as id
             union
             select o.id from job o where o.subject_kind = j.subject_kind and o.subject_id = j.subject_id
-              and o.id > coalesce((
+              and o.id < j.id and o.id > coalesce((
                 select max(c.id) from job c where c.subject_kind = j.subject_kind and c.subject_id = j.subject_id
-                  and c.id <> j.id and c.outcome = 'completed'), 0)
+                  and c.id < j.id and c.outcome = 'completed'), 0)
         ) as o
         join task t on t.job_id = o.id
         join attempt a on a.task_id = t.id and a.outcome in ('failed', 'stalled', 'timed_out')
