@@ -43,18 +43,18 @@ order by j.id desc, t.stage, t.position
 
 -- name: stale_tasks
 -- Walks so many rows of the index of the claim, no more; the last one comes too, stale or not: there it goes on.
-with some as (
+with near as (
     select id, job_id, lane, rank, ready_at from task
     where state = 'ready' and not parked and (lane, rank, id) > (:lane, :rank, :after)
     order by lane, rank, id limit :most
 ), edge as (
-    select id from some order by lane desc, rank desc, id desc limit 1
+    select id from near order by lane desc, rank desc, id desc limit 1
 )
 select s.id, s.lane, s.rank,
     s.ready_at <= {now} - :age and (:owner is null or j.owner = :owner)
       and (:flow is null or j.flow = :flow) as stale,
-    s.id = (select id from edge) as last, (select count(*) from some) as walked
-from some s join job j on j.id = s.job_id
+    s.id = (select id from edge) as last, (select count(*) from near) as walked
+from near s join job j on j.id = s.job_id
 where s.id = (select id from edge) or (s.ready_at <= {now} - :age
   and (:owner is null or j.owner = :owner) and (:flow is null or j.flow = :flow))
 order by s.lane, s.rank, s.id limit :wanted
