@@ -16,6 +16,7 @@ TelecineError
     KeyInvalid           no key, or one that is unknown, revoked or expired
   TooMany                too many requests: slow down
   TooLarge               a request that is larger than what is read
+  NoSpace                the disk has no room for what is announced
   LeaseLost              the token is not current, or the lease has run out
   LockLost               the named lock ran out or was taken over
   WorkerGone             the worker is unknown or revoked: register again
@@ -109,6 +110,10 @@ class TooMany(TelecineError):
 
 class TooLarge(TelecineError):
     code = "too_large"
+
+
+class NoSpace(TelecineError):
+    code = "no_space"
 
 
 class LeaseLost(TelecineError):

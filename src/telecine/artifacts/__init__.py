@@ -94,6 +94,14 @@ class Artifacts:
         """
         return await asyncio.to_thread(self._put, key, path, moved)
 
+    async def take(self, key: str, path: Path) -> Stored | None:
+        """Store a file that stays as it is from now on. On the same disk nothing is copied, hence nothing hashed."""
+        folder = self._folder
+        if folder is not None and await asyncio.to_thread(local.linked, folder, key, path):
+            await asyncio.to_thread(self._flush, folder / key, folder)
+            return None
+        return await self.put(key, path)
+
     async def get(self, key: str, path: Path, moved: Moved = unheard) -> Stored:
         """Fetch the bytes into a file."""
         return await asyncio.to_thread(self._get, key, path, moved)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+READABLE = 0o644
+
 
 def files_under(folder: Path, prefix: str) -> list[str]:
     top = folder / prefix
@@ -22,6 +24,23 @@ def unlink(folder: Path, key: str) -> None:
             parent.rmdir()
         except OSError:
             return
+
+
+def linked(folder: Path, key: str, path: Path) -> bool:
+    """One more name for the file, in the folder; false where they lie on different disks."""
+    target = folder / key
+    target.parent.mkdir(parents=True, exist_ok=True)
+    path.chmod(READABLE)  # as other artifacts: workers may be other users
+    try:
+        os.link(path, target, follow_symlinks=False)
+    except FileExistsError:
+        if os.path.samefile(path, target):
+            return True
+        target.unlink()
+        os.link(path, target, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def flush(path: Path) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from telecine.engine import Engine, Submission
+from telecine.engine.gone import gone_since
 from telecine.engine.listing import JobFilter
 from telecine.engine.shown import JobView
-from telecine.errors import BadSpec, MediaRefused
+from telecine.errors import BadSpec, MediaRefused, NotFound
 from telecine.facts import JobId, Status
+from telecine.flows.transcode.borrowing import MOVED
 from telecine.flows.transcode.flow import NAME
-from telecine.flows.transcode.origin import MOVED
 from telecine.flows.transcode.spec import TranscodeSpec, digest, parse
 from telecine.media.inputs import hash_file, is_remote
 from telecine.videos.recorded import plan_of
@@ -36,24 +37,44 @@ class Begun:
 
 
 async def begin(
-    engine: Engine, spec: TranscodeSpec, *, owner: str = "", again: bool = False, told: Told | None = None
+    engine: Engine,
+    spec: TranscodeSpec,
+    *,
+    owner: str = "",
+    again: bool = False,
+    told: Told | None = None,
+    priority: int | str = "normal",
 ) -> Begun:
-    """The job that makes this of that: one that goes on, one that is done already, or a new one."""
+    """The job that makes this of that: one that goes on, one that is done already, or a new one.
+
+    Of a video that was deleted nothing goes on: its bytes may be gone. A new job brings the video back.
+    """
     if spec.sha256 is None and not is_remote(spec.source):
         spec = spec.model_copy(update={"sha256": await _hash(Path(spec.source), told)})
-    video = video_id(spec)
-    found = None if again else await _twin(engine, spec, video, owner)
+    video = video_id(spec, owner)
+    deleted = await gone_since(engine, (KIND, video))
+    found = None if again or deleted is not None else await _twin(engine, spec, video, owner)
     if found is not None:
         await _find_again(engine, found, spec)
         return Begun(found.id, video, await _go_on(engine, found))
     wishes = spec.model_dump(exclude_defaults=True)
-    mark = None if again else f"{NAME}:{spec.sha256 or spec.source}:{digest(spec)}"
-    submission = Submission(flow=NAME, spec=wishes, owner=owner, subject=(KIND, video), dedupe_key=mark)
+    mark = mark_of(spec) if deleted is None else f"{mark_of(spec)}:{deleted}"
+    submission = Submission(
+        flow=NAME,
+        spec=wishes,
+        owner=owner,
+        subject=(KIND, video),
+        dedupe_key=None if again else mark,
+        priority=priority,
+    )
     [answer] = await engine.submit_many([submission])
     if answer.created:
         return Begun(answer.job_id, video, "submitted")
     # Under way by another name of the same file.
     twin = await engine.views.job(answer.job_id)
+    if twin.cancel_asked:  # it winds down, so it will not do it
+        [answer] = await engine.submit_many([replace(submission, dedupe_key=f"{mark}:{twin.id}")])
+        return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
     await _find_again(engine, twin, spec)
     return Begun(twin.id, twin.subject[1] if twin.subject else video, "continued")
 
@@ -69,10 +90,12 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
     page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
     for line in page.items:
         job = await engine.views.job(line.id)
+        if job.cancel_asked and not Status(job.status).is_final:
+            continue
         asked = parse(job.spec)
         if digest(asked) != digest(spec) or (asked.sha256 or asked.source) != (spec.sha256 or spec.source):
             continue
-        if job.status == Status.COMPLETED and not await _is_there(engine, job):
+        if job.status == Status.COMPLETED and not await is_there(engine, job):
             continue
         if job.status == Status.FAILED and (job.error or {}).get("code") in BEYOND_REPAIR:
             continue
@@ -89,10 +112,13 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
     return None
 
 
-async def _is_there(engine: Engine, job: JobView) -> bool:
+async def is_there(engine: Engine, job: JobView) -> bool:
     """Whether its version still has its files: one that was replaced is freed after a while."""
     assert job.subject is not None
-    return any(version.job_id == job.id for version in (await engine.subject(*job.subject)).versions)
+    try:
+        return any(version.job_id == job.id for version in (await engine.subject(*job.subject)).versions)
+    except NotFound:
+        return False
 
 
 async def _go_on(engine: Engine, job: JobView) -> How:
@@ -112,9 +138,16 @@ async def _hash(path: Path, told: Told | None) -> str:
         raise BadSpec(str(error)) from None
 
 
-def video_id(spec: TranscodeSpec) -> str:
-    """A name that people recognise and that no two films share: `big-buck-bunny-3f9a2c41`."""
-    stem = Path(spec.name or spec.source.partition("?")[0]).stem
+def mark_of(spec: TranscodeSpec) -> str:
+    """Equal for jobs that would make the same thing of the same film."""
+    return f"{NAME}:{spec.sha256 or spec.source}:{digest(spec)}"
+
+
+def video_id(spec: TranscodeSpec, owner: str = "") -> str:
+    """A name that people recognise and that no two films share, nor two owners: `big-buck-bunny-3f9a2c41`."""
+    stem = spec.name or Path(spec.source.partition("?")[0]).stem
     plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "video"
     mark = spec.sha256 or hashlib.sha256(spec.source.encode()).hexdigest()
+    if owner:
+        mark = hashlib.sha256(f"{owner}\n{mark}".encode()).hexdigest()
     return f"{plain}-{mark[:8]}"

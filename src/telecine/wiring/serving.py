@@ -26,6 +26,10 @@ from telecine.wiring import (
     open_artifacts,
     open_engine,
 )
+from telecine.wiring.observing import counting, observers
+from telecine.wiring.posting import posting
+from telecine.wiring.remote import for_workers, watching_keys
+from telecine.wiring.uploading import attended, upload_room
 from telecine.worker import load_flows
 from telecine.worker.source import FlowSource, source_of
 
@@ -52,21 +56,36 @@ async def run_server(settings: Settings, *, workers: int, ready: Callable[[Servi
         house = open_house(parts)
         async with AsyncExitStack() as open_now:
             await open_now.enter_async_context(housekeeping(parts, sweep=True))
+            await open_now.enter_async_context(posting(parts))
+            await open_now.enter_async_context(watching_keys(parts))
+            await open_now.enter_async_context(counting(parts))
+            await open_now.enter_async_context(attended(house))
             await open_now.enter_async_context(_embedded(parts, [*own, *sources], workers))
             server = _Server(uvicorn.Config(create_app(house), **_ways(settings)), house)
             await server.listen(lambda port: _announce(house, port, ready))
+            log.info("server has stopped")
 
 
 def open_house(parts: Parts) -> House:
     settings = parts.settings
+    artifacts = open_artifacts(settings)
     return House(
         engine=parts.engine,
         keys=Keys(parts.store, parts.world),
-        artifacts=open_artifacts(settings),
+        artifacts=artifacts,
         settings=settings,
         world=parts.world,
         bell=parts.bell,
-        rates=Rates(parts.world.mono, per_key=settings.rate_limit, per_stranger=settings.bad_key_limit),
+        news=parts.news,
+        rates=Rates(
+            parts.world.mono,
+            per_key=settings.rate_limit,
+            per_stranger=settings.bad_key_limit,
+            per_worker=settings.worker_rate_limit,
+        ),
+        rooms=upload_room(parts),
+        **observers(parts, artifacts),
+        **for_workers(parts),
     )
 
 
@@ -122,6 +141,7 @@ async def _announce(house: House, port: int, ready: Callable[[Serving], None]) -
     address = settings.public_url or f"http://{f'[{host}]' if ':' in host else host}:{port}"
     link = f"{address}/login/{await house.keys.link()}" if await house.keys.is_locked_out() else None
     ready(Serving(address, link))
+    log.info("server listens on %s", address)
 
 
 @asynccontextmanager

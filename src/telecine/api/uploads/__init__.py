@@ -1,7 +1,15 @@
-"""To be written."""
+"""Films on their way in: resumable by tus 1.0, or in one plain PUT; both become a video with a job.
+
+POST ── space is reserved ──▶ PATCH … PATCH ── the last byte ──▶ hashed, looked at, stored ──▶ video and job
+                                └── nothing for hours: gone            └── refused, with the reason
+"""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
+from telecine.api.uploads import plain, routes
+
 router = APIRouter()
+router.include_router(routes.router)
+router.include_router(plain.router)

@@ -1,0 +1,375 @@
+"""tus 1.0, rule by rule: creation, offsets, checksums, termination, expiry, and whose an upload is."""
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from telecine.api.uploads import receiving
+from telecine.engine.keys import Scope
+from telecine.engine.uploads import NewUpload
+from telecine.world import World
+from tests.api.front import Front
+from tests.api.sending import BYTES, ROOT, TUS, created, offset_of, packed, pieces, ready, sent
+
+CONTENT = bytes(range(256)) * 16
+
+
+async def test_options_say_what_is_spoken_to_anybody(front: Front) -> None:
+    answer = await front.nobody.options(ROOT)
+
+    assert answer.status_code == 204
+    assert answer.headers["tus-version"] == "1.0.0"
+    assert answer.headers["tus-extension"] == "creation,creation-with-upload,checksum,termination,expiration"
+    assert answer.headers["tus-checksum-algorithm"] == "sha1,sha256"
+    assert int(answer.headers["tus-max-size"]) == front.settings.max_source_bytes
+
+
+async def test_a_new_upload_has_a_place_an_offset_and_an_end(front: Front) -> None:
+    place = await created(front.ada, 100, name="film.mp4", filetype="video/mp4", ladder="web")
+
+    found = await front.ada.head(place, headers=TUS)
+    shown = (await front.ada.get(place)).json()
+    assert (found.headers["upload-offset"], found.headers["upload-length"]) == ("0", "100")
+    assert found.headers["upload-expires"].endswith("GMT")
+    assert found.headers["cache-control"] == "no-store"
+    told = packed(name="film.mp4", filetype="video/mp4", ladder="web")
+    assert sorted(found.headers["upload-metadata"].split(",")) == sorted(told.split(","))
+    assert (shown["name"], shown["state"], shown["progress"]) == ("film.mp4", "open", 0.0)
+
+
+async def test_bytes_come_in_any_number_of_pieces(front: Front) -> None:
+    place = await created(front.ada, len(CONTENT))
+
+    first = await sent(front.ada, place, 0, CONTENT[:1000])
+    second = await sent(front.ada, place, 1000, pieces(CONTENT[1000:1500], CONTENT[1500:2000]))
+
+    assert (first.status_code, first.headers["upload-offset"]) == (204, "1000")
+    assert (second.status_code, second.headers["upload-offset"]) == (204, "2000")
+    assert file_of(front, place).read_bytes() == CONTENT[:2000]
+    assert file_of(front, place).stat().st_mode & 0o777 == 0o600
+
+
+def file_of(front: Front, place: str) -> Path:
+    return front.settings.uploads / place.rsplit("/", 1)[1]
+
+
+async def test_the_first_bytes_may_come_with_the_announcement(front: Front) -> None:
+    answer = await front.ada.post(ROOT, headers={**BYTES, "Upload-Length": "4096"}, content=CONTENT[:10])
+
+    assert (answer.status_code, answer.headers["upload-offset"]) == (201, "10")
+    assert await offset_of(front.ada, answer.headers["location"]) == 10
+
+
+async def test_bytes_for_another_offset_are_a_conflict(front: Front) -> None:
+    place = await created(front.ada, len(CONTENT))
+    await sent(front.ada, place, 0, CONTENT[:1000])
+
+    answers = [await sent(front.ada, place, offset, b"more") for offset in (0, 999, 1001)]
+
+    assert [(one.status_code, one.headers["upload-offset"]) for one in answers] == [(409, "1000")] * 3
+    assert "stands at byte 1000" in answers[0].json()["detail"]
+    assert await offset_of(front.ada, place) == 1000
+
+
+async def test_more_bytes_than_announced_are_too_many_and_none_is_taken(front: Front) -> None:
+    place = await created(front.ada, 10)
+
+    told = await sent(front.ada, place, 0, b"elevenbytes")
+    found = await sent(front.ada, place, 0, pieces(b"eleven", b"bytes"))
+
+    assert [told.status_code, found.status_code] == [413, 413]
+    assert await offset_of(front.ada, place) == 0
+
+
+BAD: list[tuple[dict[str, str], int, str]] = [
+    ({}, 412, "Tus-Resumable"),
+    ({"Tus-Resumable": "0.2.2", "Upload-Length": "10"}, 412, "Tus-Resumable"),
+    ({**TUS}, 400, "Upload-Length"),
+    ({**TUS, "Upload-Length": "-1"}, 400, "number of bytes"),
+    ({**TUS, "Upload-Length": "٣"}, 400, "number of bytes"),
+    ({**TUS, "Upload-Length": "9" * 30}, 400, "number of bytes"),
+    ({**TUS, "Upload-Length": "0"}, 400, "without bytes"),
+    ({**TUS, "Upload-Defer-Length": "1"}, 400, "must be known"),
+    ({**TUS, "Upload-Length": str(1 << 50)}, 413, "max_source_bytes"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": "name not*base64"}, 400, "Base64"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": "name /w=="}, 400, "not text in Base64"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": "name eA==,name eA=="}, 400, "pairs"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": f"x {'A' * 9000}"}, 400, "longer"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(lader="web")}, 422, "did you mean 'ladder'"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(ladder="nope")}, 422, "nope"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(source="/etc/passwd")}, 422, "not for an upload"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(priority="soon")}, 422, "priority"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(sprites="perhaps")}, 422, "sprites"),
+]
+
+
+async def test_an_announcement_that_makes_no_sense_is_refused_in_a_sentence(front: Front) -> None:
+    for headers, status, words in BAD:
+        answer = await front.ada.post(ROOT, headers={name: value.encode() for name, value in headers.items()})
+
+        assert answer.status_code == status, answer.text
+        assert words in answer.json()["detail"]
+        assert answer.headers["tus-resumable"] == "1.0.0"
+
+    assert (await front.ada.get(ROOT)).json()["items"] == []
+
+
+WRONG: list[tuple[dict[str, str], int]] = [
+    ({**TUS, "Upload-Offset": "0"}, 415),
+    ({**BYTES}, 400),
+    ({**BYTES, "Upload-Offset": "x"}, 400),
+    ({**BYTES, "Upload-Offset": "0", "Upload-Checksum": "md5 AAAA"}, 400),
+    ({**BYTES, "Upload-Offset": "0", "Upload-Checksum": "sha1 AAAA"}, 400),
+    ({**BYTES, "Upload-Offset": "0", "Tus-Resumable": "2.0"}, 412),
+]
+
+
+async def test_bytes_with_wrong_headers_are_not_taken(front: Front) -> None:
+    place = await created(front.ada, 10)
+
+    answers = [await front.ada.patch(place, headers=headers, content=b"bytes") for headers, _ in WRONG]
+
+    assert [one.status_code for one in answers] == [status for _, status in WRONG]
+    assert await offset_of(front.ada, place) == 0
+
+
+# -- checksums ---------------------------------------------------------------------------------------
+
+
+async def test_bytes_with_their_checksum_are_taken(front: Front) -> None:
+    for algorithm in ("sha1", "sha256"):
+        place = await created(front.ada, len(CONTENT))
+        digest = base64.b64encode(hashlib.new(algorithm, CONTENT[:1000]).digest()).decode()
+
+        answer = await sent(front.ada, place, 0, CONTENT[:1000], **{"Upload-Checksum": f"{algorithm} {digest}"})
+
+        assert (answer.status_code, answer.headers["upload-offset"]) == (204, "1000")
+
+
+async def test_bytes_with_a_wrong_checksum_were_never_there(front: Front) -> None:
+    place = await created(front.ada, len(CONTENT))
+    await sent(front.ada, place, 0, CONTENT[:1000])
+    digest = base64.b64encode(hashlib.sha1(b"others").digest()).decode()
+
+    answer = await sent(front.ada, place, 1000, CONTENT[1000:2000], **{"Upload-Checksum": f"sha1 {digest}"})
+
+    assert (answer.status_code, answer.json()["code"]) == (460, "checksum_mismatch")
+    assert await offset_of(front.ada, place) == 1000
+    assert (await sent(front.ada, place, 1000, b"")).status_code == 204
+    assert file_of(front, place).read_bytes() == CONTENT[:1000]
+
+
+# -- two at once -------------------------------------------------------------------------------------
+
+
+class Slow:
+    """A body whose second half comes when it is told to."""
+
+    def __init__(self, first: bytes, second: bytes) -> None:
+        self._parts = (first, second)
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._parts[0]
+        self.begun.set()
+        await self.go_on.wait()
+        yield self._parts[1]
+
+
+async def test_of_two_who_send_at_once_one_wins_and_the_other_is_told(front: Front) -> None:
+    place = await created(front.ada, len(CONTENT))
+    slow = Slow(CONTENT[:500], CONTENT[500:1000])
+    first = asyncio.create_task(sent(front.ada, place, 0, slow))
+    await slow.begun.wait()
+
+    second = await sent(front.ada, place, 0, b"x" * 500)
+    ended = await front.ada.delete(place, headers=TUS)
+    slow.go_on.set()
+
+    assert (second.status_code, second.json()["code"]) == (423, "locked")
+    assert ended.status_code == 423
+    assert (await first).headers["upload-offset"] == "1000"
+    assert file_of(front, place).read_bytes() == CONTENT[:1000]
+
+
+async def test_whoever_comes_back_is_not_kept_out_by_his_own_ghost(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiving, "QUIET_SECONDS", 0.0)
+    place = await created(front.ada, len(CONTENT))
+    ghost = Slow(CONTENT[:500], b"")
+    first = asyncio.create_task(sent(front.ada, place, 0, ghost))
+    await ghost.begun.wait()
+
+    assert await offset_of(front.ada, place) == 500, "what the ghost had sent is counted"
+    assert (await sent(front.ada, place, 500, CONTENT[500:1000])).headers["upload-offset"] == "1000"
+
+    assert (await first).status_code == 408
+    assert file_of(front, place).read_bytes() == CONTENT[:1000]
+
+
+# -- the end of it -----------------------------------------------------------------------------------
+
+
+async def test_an_upload_that_was_given_up_is_gone_with_its_bytes(front: Front) -> None:
+    place = await created(front.ada, len(CONTENT))
+    await sent(front.ada, place, 0, CONTENT[:1000])
+
+    assert (await front.ada.delete(place, headers=TUS)).status_code == 204
+
+    assert (await front.ada.head(place, headers=TUS)).status_code == 404
+    assert (await sent(front.ada, place, 1000, b"more")).status_code == 404
+    assert not file_of(front, place).exists()
+
+
+async def test_an_upload_without_news_expires_and_its_space_is_free(front: Front) -> None:
+    desk = await ready(front)
+    place = await created(front.ada, len(CONTENT))
+    await sent(front.ada, place, 0, CONTENT[:1000])
+    now = (await front.ada.get(place)).json()["created_at"]
+    front.parts.store.now = now + 25 * 3_600_000
+
+    answer = await sent(front.ada, place, 1000, b"more")
+    await desk.look()
+
+    assert (answer.status_code, answer.json()["code"]) == (410, "expired")
+    assert (await front.ada.head(place, headers=TUS)).status_code == 404
+    assert not file_of(front, place).exists()
+
+
+async def test_each_byte_puts_the_end_off(front: Front) -> None:
+    desk = await ready(front)
+    place = await created(front.ada, len(CONTENT))
+    now = (await front.ada.get(place)).json()["created_at"]
+    front.parts.store.now = now + 23 * 3_600_000
+    await sent(front.ada, place, 0, CONTENT[:1000])
+    front.parts.store.now = now + 46 * 3_600_000
+
+    await desk.look()
+
+    assert await offset_of(front.ada, place) == 1000
+
+
+# -- whose it is -------------------------------------------------------------------------------------
+
+
+async def test_an_upload_of_somebody_else_is_as_absent_as_none(front: Front) -> None:
+    place = await created(front.ada, 100, name="secret.mp4")
+    nowhere = f"{ROOT}/{'0' * 32}"
+
+    async def asked(client: Any, at: str) -> list[tuple[int, str]]:
+        answers = [
+            await client.head(at, headers=TUS), await client.get(at), await sent(client, at, 0, b"x"),
+            await client.delete(at, headers=TUS),
+        ]  # fmt: skip
+        told = [(one.json() | {"instance": ""} if one.content else {}) for one in answers]
+        return [
+            (one.status_code, str(it).replace(at.rsplit("/", 1)[1], "?")) for one, it in zip(answers, told, strict=True)
+        ]
+
+    assert await asked(front.bob, place) == await asked(front.bob, nowhere)
+    assert [status for status, _ in await asked(front.bob, place)] == [404] * 4
+    assert (await front.bob.get(ROOT)).json()["items"] == []
+    assert await offset_of(front.ada, place) == 0
+    assert await offset_of(front.admin, place) == 0
+
+
+async def test_only_owners_and_administrators_upload(front: Front) -> None:
+    for client, status in ((front.nobody, 401), (front.worker, 403)):
+        answers = [
+            await client.post(ROOT, headers={**TUS, "Upload-Length": "10"}), await client.get(ROOT),
+            await client.head(f"{ROOT}/{'0' * 32}", headers=TUS), await client.put(f"{ROOT}/film.mp4", content=b"x"),
+            await client.patch(f"{ROOT}/{'0' * 32}", headers={**BYTES, "Upload-Offset": "0"}, content=b"x"),
+            await client.delete(f"{ROOT}/{'0' * 32}", headers=TUS),
+        ]  # fmt: skip
+
+        assert [one.status_code for one in answers] == [status] * len(answers)
+
+
+async def test_what_is_no_id_leads_nowhere(front: Front) -> None:
+    await created(front.ada, 10)
+
+    for name in ("..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "0" * 31, "0" * 33, "A" * 32, "%00"):
+        answer = await front.ada.patch(f"{ROOT}/{name}", headers={**BYTES, "Upload-Offset": "0"}, content=b"x")
+        assert answer.status_code in (404, 405), name
+
+    assert list(front.settings.uploads.glob("*")) == []
+
+
+async def test_a_name_is_a_label_and_never_a_path(front: Front) -> None:
+    for name in ("../../etc/cron.d/x", "C:\\films\\x", "a/b/x", "x\n\x07"):
+        place = await created(front.ada, 10, filename=name)
+        assert (await front.ada.get(place)).json()["name"] == "x"
+        await sent(front.ada, place, 0, b"bytes")
+
+    assert all(len(path.name) == 32 for path in front.settings.uploads.iterdir())
+
+
+async def test_a_list_has_pages_and_only_ones_own(front: Front) -> None:
+    places = [await created(front.ada, 10) for _ in range(3)]
+    await created(front.bob, 10)
+
+    first = (await front.ada.get(ROOT, params={"limit": 2})).json()
+    rest = (await front.ada.get(ROOT, params={"limit": 2, "cursor": first["next"]})).json()
+
+    found = [one["id"] for one in first["items"] + rest["items"]]
+    assert sorted(found) == sorted(place.rsplit("/", 1)[1] for place in places)
+    assert rest["next"] is None
+    assert len((await front.admin.get(ROOT)).json()["items"]) == 4
+    assert (await front.ada.get(ROOT, params={"cursor": "no"})).status_code == 422
+
+
+async def test_a_browser_that_cannot_patch_says_so_with_post(front: Front) -> None:
+    place = await created(front.ada, 100)
+
+    headers = {**BYTES, "Upload-Offset": "0", "X-HTTP-Method-Override": "PATCH"}
+    answer = await front.ada.post(place, headers=headers, content=b"bytes")
+
+    assert (answer.status_code, answer.headers["upload-offset"]) == (204, "5")
+    assert (await front.ada.post(place, headers=BYTES)).status_code == 405
+
+
+# -- space -------------------------------------------------------------------------------------------
+
+
+async def test_space_is_promised_once(front: Front) -> None:
+    desk = await ready(front)
+    room = desk.uploads
+    place = await created(front.ada, 600)
+    await sent(front.ada, place, 0, b"x" * 100)
+
+    fits = await room.add(_new("ada", 500), room=1000)
+    with pytest.raises(Exception, match="no room for 1 bytes: 0 are left beside 2 unfinished uploads"):
+        await room.add(_new("ada", 1), room=1000)
+
+    assert fits.length == 500
+
+
+def _new(owner: str, length: int) -> Any:
+    return NewUpload(id=World().new_id(), owner=owner, name="x", length=length, metadata={}, spec={})
+
+
+async def test_who_asks_at_once_for_the_same_space_does_not_get_it_twice(front: Front) -> None:
+    desk = await ready(front)
+
+    ends = await asyncio.gather(*(desk.uploads.add(_new("ada", 300), 1000) for _ in range(8)), return_exceptions=True)
+
+    assert sum(not isinstance(end, BaseException) for end in ends) == 3
+
+
+async def test_a_disk_without_room_is_said_before_a_byte_is_sent(front: Front) -> None:
+    full = Front(front.settings.model_copy(update={"upload_reserve_bytes": 1 << 60}))
+    await full.open()
+    client = await full.client(Scope.OWNER, owner="eve")
+
+    announced = await client.post(ROOT, headers={**TUS, "Upload-Length": "10"})
+    put = await client.put(f"{ROOT}/film.mp4", content=b"x" * 10)
+
+    assert [announced.status_code, put.status_code] == [507, 507]
+    assert "no room for 10 bytes" in announced.json()["detail"]
+    await full.close()
