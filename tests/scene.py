@@ -39,6 +39,8 @@ class Scene:
         self.lanes: dict[str, str] = {}
         self.worker = WorkerId(0)
         self._requests = 0
+        # What else must age when time passes: a Redis, for instance.
+        self.ageing: list[Callable[[int], None]] = []
 
     @property
     def is_postgres(self) -> bool:
@@ -51,6 +53,8 @@ class Scene:
 
     def pass_time(self, ms: int) -> None:
         self.store.now = self.now + ms
+        for age in self.ageing:
+            age(ms)
 
     async def enact(self, *flows: Flow) -> None:
         """Make flows known and a worker that serves all their lanes."""

@@ -14,6 +14,7 @@ from telecine.dispatch import Bell
 from telecine.dispatch.local import LocalBell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
+from tests.redis import Newsbell, redis_bell
 
 LONG = 20.0
 LANES = ["echo/echo@1"]
@@ -31,7 +32,7 @@ def sqlite_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=["local", "sqlite", "postgres"])
+@pytest.fixture(params=["local", "sqlite", "postgres", "redis", "news by redis", "redis that is away"])
 def make_bell(request: pytest.FixtureRequest) -> Iterator[MakeBell]:
     match request.param:
         case "local":
@@ -39,6 +40,11 @@ def make_bell(request: pytest.FixtureRequest) -> Iterator[MakeBell]:
         case "sqlite":
             path = request.getfixturevalue("sqlite_file")
             yield lambda: SqliteBell(path)
+        case "redis" | "news by redis":
+            url = request.getfixturevalue("redis_url")
+            yield lambda: redis_bell(url) if request.param == "redis" else Newsbell(redis_bell(url))
+        case "redis that is away":
+            yield lambda: redis_bell("redis://127.0.0.1:1/0")
         case _:
             url = request.getfixturevalue("postgres_schema_url")
             yield lambda: PostgresBell(url, dice=random.Random())

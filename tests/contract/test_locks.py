@@ -1,4 +1,7 @@
-"""Named locks: one holder, a token that only grows, and a body that ends when its lock does."""
+"""Named locks: one holder, a token that only grows, and a body that ends when its lock does.
+
+Each story is played with the locks of the database alone, and with Redis before them.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -8,29 +11,26 @@ import pytest
 
 from telecine.errors import BadSpec, LockHeld, LockLost, Unreachable
 from telecine.facts import SECOND, Millis
-from telecine.locks import Held
+from telecine.locks import Held, Locks
 from telecine.locks.guard import lock
 from telecine.locks.sql import SqlLocks
 from telecine.store import ask
 from telecine.world import World
-from tests.scene import Scene, played
+from tests.doors import kept, locks_of
+from tests.scene import Scene
 
 TTL = 30 * SECOND
 SOON = 300  # for stories in which real time must pass
 PATIENCE = 10.0
 
 
-def locks_of(scene: Scene) -> SqlLocks:
-    return SqlLocks(partial(ask, scene.store), new_id=World().new_id)
-
-
-async def taken(locks: SqlLocks, name: str = "project:1", ttl: Millis = TTL, worker: str = "ann") -> Held:
+async def taken(locks: Locks, name: str = "project:1", ttl: Millis = TTL, worker: str = "ann") -> Held:
     held = await locks.try_acquire(name, ttl, worker)
     assert held is not None
     return held
 
 
-@played
+@kept
 async def test_a_held_lock_is_refused_to_everybody_also_to_the_same_worker(scene: Scene) -> None:
     locks = locks_of(scene)
     held = await taken(locks)
@@ -42,7 +42,7 @@ async def test_a_held_lock_is_refused_to_everybody_also_to_the_same_worker(scene
     assert (held.worker, held.token, held.until) == ("ann", 1, scene.now + TTL)
 
 
-@played
+@kept
 async def test_a_released_lock_is_free_and_its_token_goes_on(scene: Scene) -> None:
     locks = locks_of(scene)
     first = await taken(locks)
@@ -53,7 +53,7 @@ async def test_a_released_lock_is_free_and_its_token_goes_on(scene: Scene) -> No
     assert (await taken(locks, worker="bob")).token == 2
 
 
-@played
+@kept
 async def test_a_lock_that_ran_out_can_be_taken_over_and_its_old_holder_can_do_nothing(scene: Scene) -> None:
     locks = locks_of(scene)
     late = await taken(locks)
@@ -67,7 +67,7 @@ async def test_a_lock_that_ran_out_can_be_taken_over_and_its_old_holder_can_do_n
     assert await locks.holder("project:1") == current
 
 
-@played
+@kept
 async def test_a_lock_that_ran_out_is_not_refreshed_although_nobody_took_it(scene: Scene) -> None:
     locks = locks_of(scene)
     late = await taken(locks)
@@ -79,7 +79,7 @@ async def test_a_lock_that_ran_out_is_not_refreshed_although_nobody_took_it(scen
     assert not await locks.release(late)
 
 
-@played
+@kept
 async def test_a_refresh_prolongs_from_now_and_keeps_the_token(scene: Scene) -> None:
     locks = locks_of(scene)
     held = await taken(locks)
@@ -91,7 +91,7 @@ async def test_a_refresh_prolongs_from_now_and_keeps_the_token(scene: Scene) -> 
     assert (renewed.token, renewed.until) == (held.token, scene.now + TTL)
 
 
-@played
+@kept
 async def test_the_list_shows_what_is_held_now(scene: Scene) -> None:
     locks = locks_of(scene)
     await taken(locks, "c", ttl=1)
@@ -102,7 +102,7 @@ async def test_the_list_shows_what_is_held_now(scene: Scene) -> None:
     assert await locks.list() == [kept]
 
 
-@played
+@kept
 async def test_of_many_who_ask_at_once_one_gets_the_lock(scene: Scene) -> None:
     locks = locks_of(scene)
 
@@ -114,7 +114,7 @@ async def test_of_many_who_ask_at_once_one_gets_the_lock(scene: Scene) -> None:
         assert await locks.release(winner)
 
 
-@played
+@kept
 async def test_a_lock_needs_a_name_and_a_time(scene: Scene) -> None:
     locks = locks_of(scene)
 
@@ -127,7 +127,7 @@ async def test_a_lock_needs_a_name_and_a_time(scene: Scene) -> None:
 # -- The context manager: real time passes here ------------------------------------------------------
 
 
-@played
+@kept
 async def test_a_body_keeps_its_lock_beyond_the_time_to_live(scene: Scene) -> None:
     scene.store.now = None
     locks = locks_of(scene)
@@ -141,7 +141,7 @@ async def test_a_body_keeps_its_lock_beyond_the_time_to_live(scene: Scene) -> No
     assert await locks.holder("project:1") is None
 
 
-@played
+@kept
 async def test_a_second_body_is_refused_or_waits_its_turn(scene: Scene) -> None:
     scene.store.now = None
     locks = locks_of(scene)
@@ -162,7 +162,7 @@ async def test_a_second_body_is_refused_or_waits_its_turn(scene: Scene) -> None:
     assert await asyncio.wait_for(turn, PATIENCE) == 2
 
 
-@played
+@kept
 async def test_a_body_whose_lock_was_taken_over_is_cancelled(scene: Scene) -> None:
     scene.store.now = None
     locks = locks_of(scene)
@@ -188,7 +188,7 @@ async def test_a_body_whose_lock_was_taken_over_is_cancelled(scene: Scene) -> No
     assert row["holder"] == "thief", "release takes only what is one's own"
 
 
-@played
+@kept
 async def test_a_body_that_swallows_the_cancel_still_hears_that_the_lock_was_lost(scene: Scene) -> None:
     scene.store.now = None
     locks = locks_of(scene)
@@ -203,7 +203,7 @@ async def test_a_body_that_swallows_the_cancel_still_hears_that_the_lock_was_los
         await work()
 
 
-@played
+@kept
 async def test_somebody_elses_cancel_stays_a_cancel_and_frees_the_lock(scene: Scene) -> None:
     locks = locks_of(scene)
     inside = asyncio.Event()
@@ -222,7 +222,7 @@ async def test_somebody_elses_cancel_stays_a_cancel_and_frees_the_lock(scene: Sc
     assert await locks.holder("project:1") is None
 
 
-@played
+@kept
 async def test_an_error_of_the_body_passes_and_frees_the_lock(scene: Scene) -> None:
     locks = locks_of(scene)
 
@@ -233,7 +233,7 @@ async def test_an_error_of_the_body_passes_and_frees_the_lock(scene: Scene) -> N
     assert await locks.holder("project:1") is None
 
 
-@played
+@kept
 async def test_when_nobody_answers_our_own_clock_ends_the_body_before_the_lock_ends(scene: Scene) -> None:
     scene.store.now = None
     locks = locks_of(scene)
