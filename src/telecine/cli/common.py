@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from telecine.errors import Conflict, NotFound, Refused, StoreError, TelecineError
+from telecine.errors import Conflict, NotAllowed, NotFound, Refused, StoreError, TelecineError
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,13 +24,14 @@ Database = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (streams: one object per line).")]
 JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number.", show_default=False)]
 
-OK, BUG, BAD_INPUT, NOT_FOUND, CONFLICT, JOB_FAILED, NO_DATABASE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+OK, BUG, BAD_INPUT, NOT_FOUND, CONFLICT, JOB_FAILED, NO_DATABASE, SHUT_OUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 # The first that fits; what is in none of these lines is our bug.
 EXIT: tuple[tuple[type[TelecineError], int], ...] = (
     (NotFound, NOT_FOUND),
     (Conflict, CONFLICT),
     (StoreError, NO_DATABASE),
     (Refused, BAD_INPUT),
+    (NotAllowed, SHUT_OUT),
     (TelecineError, BUG),
 )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from telecine.cli import show
-from telecine.cli.common import AsJson, Database, perform, session
+from telecine.cli.common import AsJson, Database, perform, session, settings_for
 
 if TYPE_CHECKING:
     from telecine.engine.fleet import WorkerView
@@ -109,6 +111,48 @@ def enable(worker: WorkerNumber, database: Database = None, as_json: AsJson = Fa
 def revoke(worker: WorkerNumber, database: Database = None, as_json: AsJson = False) -> None:
     """Shut a worker out for good; its tasks go to others."""
     _set_mode(worker, "revoke", database, as_json)
+
+
+@workers.command()
+def register(
+    name: Annotated[str, typer.Argument(help="What the worker is called.", show_default=False)],
+    days: Annotated[float | None, typer.Option(min=0.001, help="How long its key is valid, if not for ever.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Put the key there, for its owner only.")] = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the key of a worker that works over HTTP. It is shown once."""
+
+    async def ask() -> None:
+        from telecine.engine.keys import Keys, Scope
+        from telecine.facts import DAY
+        from telecine.wiring import open_engine
+
+        life = None if days is None else round(days * DAY)
+        async with open_engine(settings_for(database).settings) as parts:
+            key = await Keys(parts.store, parts.world).issue(Scope.WORKER, name=name, life=life)
+        if out is not None:
+            _write_key(out, key.text)
+        shown = {"id": key.id, "name": name, "expires_at": key.expires_at}
+        if as_json:
+            show.print_json({**shown, "file": str(out)} if out is not None else {**shown, "key": key.text})
+        elif out is not None:
+            print(f"The key of {name} is in {out}: telecine worker --server URL --key-file {out.name}")
+        else:
+            print(key.text)
+
+    perform(ask())
+
+
+def _write_key(path: Path, text: str) -> None:
+    from telecine.errors import BadSpec
+
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise BadSpec(f"the key cannot be put into {path}: {error.strerror}") from error
+    with os.fdopen(handle, "w") as file:
+        file.write(f"{text}\n")
 
 
 # -- flows -----------------------------------------------------------------------------------------

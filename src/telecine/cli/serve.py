@@ -146,10 +146,12 @@ def revoke_key(key: KeyId, database: Database = None, as_json: AsJson = False) -
 
     async def drop() -> None:
         from telecine.engine.keys import Keys
+        from telecine.engine.remote import Remotes
         from telecine.wiring import open_engine
 
         async with open_engine(settings_for(database).settings, create=False) as parts:
             await Keys(parts.store, parts.world).revoke(key)
+            await Remotes(parts.engine).shut_out(key)
         if as_json:
             show.print_json({"key": key, "revoked": True})
         else:

@@ -65,6 +65,7 @@ async def begin(
         owner=owner,
         subject=(KIND, video),
         dedupe_key=None if again else mark,
+        within=owner or None,
         priority=priority,
     )
     [answer] = await engine.submit_many([submission])

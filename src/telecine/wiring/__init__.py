@@ -84,7 +84,7 @@ def _parts(settings: Settings, store: Store, bell: Bell, world: World) -> Parts:
     return Parts(settings, store, bell, engine, world, redis.news)
 
 
-def built_in_flows(settings: Settings) -> list[Flow]:
+def built_in_flows(settings: Settings, *, shared: bool | None = None) -> list[Flow]:
     """The flows that Telecine brings along, with what their handlers need of the settings."""
     # Imported here: a command that starts no worker need not wait for them.
     from telecine.flows.transcode import Options, transcode_flow  # noqa: PLC0415
@@ -111,7 +111,7 @@ def built_in_flows(settings: Settings) -> list[Flow]:
             bucket=lambda place: open_bucket(place, s3_access(settings)),
         ),
         hardware_patience=settings.hardware_patience_seconds,
-        shared=open_artifacts(settings).folder is None,
+        shared=open_artifacts(settings).folder is None if shared is None else shared,
         keep_completed_rungs=settings.keep_completed_rungs,
     )
     return [transcode_flow(options)]
@@ -187,7 +187,7 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequen
 async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
     async with open_engine(settings, world=world) as parts:
-        _make_scratch(settings.scratch)
+        make_scratch(settings.scratch)
         own = built_in_flows(settings)
         flows = own + [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
@@ -202,7 +202,7 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
         log.info("worker %s has left", settings.worker_name)
 
 
-def _make_scratch(folder: Path) -> None:
+def make_scratch(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -8,9 +8,9 @@ from telecine.facts import Done, Outcome
 from telecine.flow import Bench
 from telecine.flows.transcode.fetching import ladder_of
 from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.source import look_at, reach_upload, uploaded_origin
+from telecine.flows.transcode.source import look_at, reach_file, reach_upload, uploaded_origin
 from telecine.flows.transcode.spec import parse
-from telecine.media.inputs import reach
+from telecine.media.inputs import is_remote, reach
 from telecine.media.ladder import climb
 from telecine.media.plain import to_plain
 
@@ -22,8 +22,11 @@ async def validate(bench: Bench, options: Options) -> Outcome:
     spec = parse(bench.spec)
     ladder_of(spec, options)
     upload = uploaded_origin(spec)
-    reaching = reach(spec.source, options.gate) if upload is None else reach_upload(bench, upload, options)
-    return Done(result={"size": await reaching})
+    if upload is not None:
+        return Done(result={"size": await reach_upload(bench, upload, options)})
+    if not is_remote(spec.source):
+        return Done(result={"size": await reach_file(bench, spec, options)})
+    return Done(result={"size": await reach(spec.source, options.gate)})
 
 
 async def plan(bench: Bench, options: Options) -> Outcome:

@@ -13,11 +13,10 @@ from typing import Any
 from telecine.errors import MediaRefused
 from telecine.facts import Kept
 from telecine.flow import Bench, Reader
+from telecine.flows.transcode.borrowing import MOVED, file_at, hashed, identity_of
 from telecine.flows.transcode.plan import Origin
 from telecine.flows.transcode.reading import kept_by_fetch, missing
-from telecine.media.inputs import LocalFile, hash_file
-
-MOVED = "moved_to"  # a fact of the video: where its source was seen last
+from telecine.media.inputs import LocalFile
 
 SOURCE = "source"
 UPLOADED = "upload"
@@ -30,14 +29,8 @@ PLACES = 3
 async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
     """What `bench.child` needs in order to read the source; a file in place must be the same before and after."""
     if origin.path is not None:
-        file = await _same_bytes(bench, origin)
-        handle = os.open(file.path, os.O_RDONLY)
-        try:
-            yield {"files": {"source": handle}}
-            if LocalFile.at(file.path) != file:
-                raise _changed(origin)
-        finally:
-            os.close(handle)
+        async with _in_place(bench, origin, origin.path) as reading:
+            yield reading
         return
     kept = uploaded(origin) if origin.upload else await kept_by_fetch(bench, origin.artifact or "")
     here = _here(bench, kept)
@@ -52,6 +45,23 @@ async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
         yield {"files": {"source": here}}
     finally:
         os.close(here)
+
+
+@asynccontextmanager
+async def _in_place(bench: Bench, origin: Origin, path: str) -> AsyncIterator[dict[str, Any]]:
+    file, lent = await _same_bytes(bench, origin), bench.lend()
+    if lent is not None:
+        yield {"source": Ahead(lent.read)}
+        if await file_at(bench, path) != file:
+            raise _changed(origin)
+        return
+    handle = os.open(file.path, os.O_RDONLY)
+    try:
+        yield {"files": {"source": handle}}
+        if LocalFile.at(file.path) != file:
+            raise _changed(origin)
+    finally:
+        os.close(handle)
 
 
 def uploaded(origin: Origin) -> Kept:
@@ -118,26 +128,21 @@ class Ahead:
         return None
 
 
-def identity_of(file: LocalFile) -> tuple[int, ...]:
-    """What changes when somebody writes to a file or puts another in its place."""
-    return (file.size, file.mtime_ns, file.inode)
-
-
 async def _same_bytes(bench: Bench, origin: Origin) -> LocalFile:
     """The file that was indexed, also if it was only touched, or moved to where somebody found it again."""
     assert origin.path is not None
     moved = bench.brief.facts.get(MOVED)
     try:
-        file = LocalFile.at(Path(origin.path))
+        file = await file_at(bench, origin.path)
     except MediaRefused:
-        if moved is None:
+        if moved is None or bench.lend() is not None:  # the server has looked there, too
             raise
         file = LocalFile.at(Path(moved))
     if str(file.path) == origin.path and identity_of(file) == origin.identity:
         return file
     known = (str(file.path), *identity_of(file))
     if known not in _HASHES and file.size == origin.size:
-        _HASHES[known] = (await hash_file(file.path)).sha256
+        _HASHES[known] = await hashed(bench, file)
     if _HASHES.get(known) != origin.sha256:
         raise _changed(origin)
     return file

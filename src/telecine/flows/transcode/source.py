@@ -6,12 +6,13 @@ from pathlib import Path
 
 from telecine.errors import MediaRefused, NotFound
 from telecine.flow import Bench
+from telecine.flows.transcode.borrowing import borrow, file_at, hashed, identity_of
 from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.origin import DOWNLOADED, SOURCE, gone, identity_of, opened, uploaded
+from telecine.flows.transcode.origin import DOWNLOADED, SOURCE, gone, opened, uploaded
 from telecine.flows.transcode.plan import Origin
 from telecine.flows.transcode.spec import TranscodeSpec, upload_of
 from telecine.flows.transcode.talking import answer
-from telecine.media.inputs import LocalFile, download, hash_file, is_remote
+from telecine.media.inputs import LocalFile, download, is_remote
 from telecine.media.limits import check_size, check_source
 from telecine.media.orders import Probe
 from telecine.media.plain import from_plain
@@ -21,13 +22,20 @@ from telecine.media.source import Source
 BYTES_SHARE = 0.5
 
 
+async def reach_file(bench: Bench, spec: TranscodeSpec, options: Options) -> int:
+    """Whether a file in place can be read, by whoever has it; its size in bytes."""
+    file = await file_at(bench, spec.source)
+    check_size(file.size, options.bounds)
+    return file.size
+
+
 async def look_at(bench: Bench, spec: TranscodeSpec, options: Options) -> Source | None:
     """What the head of a file at hand says; one that lies elsewhere is looked at when it has come."""
     if (upload := uploaded_origin(spec)) is not None:
         return await probe(bench, upload, options)
     if is_remote(spec.source):
         return None
-    return await probe(bench, _in_place(LocalFile.at(Path(spec.source))), options)
+    return await probe(bench, _in_place(await file_at(bench, spec.source)), options)
 
 
 async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Origin:
@@ -39,9 +47,9 @@ async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Or
     if (upload := uploaded_origin(spec)) is not None:
         return upload
     if not is_remote(spec.source) and not options.shared:
-        file = LocalFile.at(Path(spec.source))
+        file = await file_at(bench, spec.source)
         check_size(file.size, options.bounds)
-        sha256 = (await hash_file(file.path, told)).sha256
+        sha256 = await hashed(bench, file, told)
         _check_hash(spec, sha256)
         return _in_place(file, sha256)
     kept = await bench.kept(SOURCE, check=True)
@@ -50,6 +58,9 @@ async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Or
         if is_remote(spec.source):
             path = bench.scratch / DOWNLOADED
             await download(spec.source, path, options.gate, told)
+        elif bench.lend() is not None:
+            path = bench.scratch / DOWNLOADED
+            await borrow(bench, await file_at(bench, spec.source), path, told)
         kept = await bench.keep(SOURCE, path)
         if bench.locate(kept) is not None:  # nobody needs it twice on one disk; beside a bucket, it is read from here
             (bench.scratch / DOWNLOADED).unlink(missing_ok=True)

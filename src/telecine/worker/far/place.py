@@ -14,7 +14,7 @@ import httpx
 from pydantic import BaseModel
 
 from telecine.artifacts import Moved, Stored
-from telecine.errors import ArtifactError, BadSpec, Conflict
+from telecine.errors import ArtifactError, BadSpec, Conflict, Refused
 from telecine.flow import Lent
 from telecine.wire.said import Digest, SourceSaid
 from telecine.worker.far.server import Server, read
@@ -146,7 +146,10 @@ class FarSource:
         found = bytearray()
         while len(found) < length:
             first = start + len(found)
-            got = await self._ask("/bytes", {"Range": f"bytes={first}-{start + length - 1}"})
+            try:
+                got = await self._ask("/bytes", {"Range": f"bytes={first}-{start + length - 1}"})
+            except Refused:  # it ends before that
+                break
             found += got.content
             if start + len(found) >= int(got.headers["content-range"].rpartition("/")[2]):
                 break

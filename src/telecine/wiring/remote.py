@@ -1,0 +1,137 @@
+"""Workers over HTTP, both ends: the worker that has a server in place of a database, and what a server does for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import stat
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from telecine import worker as working
+from telecine.engine.remote import Remotes
+from telecine.errors import BadSpec, StoreError
+from telecine.flow import Flow
+from telecine.settings import Settings
+from telecine.wire.joining import Terms
+from telecine.wiring import Parts, built_in_flows, make_scratch
+from telecine.worker.far import Barred, FarBell, FarWords, Server
+from telecine.worker.outbox import insist
+from telecine.worker.source import FlowSource
+from telecine.worker.trials import labels_of, possible
+from telecine.world import World
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+OTHERS = stat.S_IRWXO
+
+
+# -- the worker -----------------------------------------------------------------------------------------
+
+
+async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
+    """Work for a server until SIGTERM or SIGINT; `KeyInvalid` when it shuts this worker out."""
+    world = world or World()
+    if settings.server_url is None:
+        raise BadSpec("a worker over HTTP needs the address of its server: --server https://…")
+    key, barred = read_key(settings.key_file), Barred()
+    make_scratch(settings.scratch)
+
+    def server() -> Server:
+        assert settings.server_url is not None
+        return Server(settings.server_url, key, barred)
+
+    @asynccontextmanager
+    async def beat_words() -> AsyncIterator[FarWords]:
+        async with server() as own:
+            yield FarWords(own, barred, world)
+
+    async with server() as line:
+        words = FarWords(line, barred, world)
+        terms = await _terms(words, barred, world)
+        flows = built_in_flows(settings, shared=terms.shared)
+        options = working.WorkerOptions(
+            name=settings.worker_name,
+            scratch=settings.scratch,
+            slots=settings.slots,
+            labels=tuple(dict.fromkeys((*settings.labels, *await labels_of(possible(), world)))),
+            media_nice=settings.media_nice,
+            grace=settings.drain_grace_seconds,
+            poll=settings.poll_seconds,
+            beat=min(settings.beat_seconds, terms.lease_ms / 1_000 / 4),
+            lease=terms.lease_ms,
+        )
+        served: list[Flow | FlowSource] = [*flows, *sources]
+        worker = working.Worker(words, FarBell(words), served, options, world, beat_words)
+        worker.obey_signals()
+        log.info("worker %s works for %s with %s slots", settings.worker_name, settings.server_url, settings.slots)
+        await worker.run()
+        log.info("worker %s has left", settings.worker_name)
+
+
+async def _terms(words: FarWords, barred: Barred, world: World) -> Terms:
+    """Wait for the server as long as it takes; a key that it does not know ends it."""
+    asking = asyncio.ensure_future(insist(words.terms, world))
+    shut = asyncio.ensure_future(barred.wait())
+    try:
+        await asyncio.wait({asking, shut}, return_when=asyncio.FIRST_COMPLETED)
+        if shut.done():
+            raise shut.result()
+        return asking.result()
+    finally:
+        for one in (asking, shut):
+            one.cancel()
+
+
+def read_key(path: Path | None) -> str:
+    """The key in a file that others cannot read."""
+    if path is None:
+        raise BadSpec("a worker over HTTP needs its key: --key-file FILE, as `telecine workers register` made it")
+    try:
+        about, text = path.stat(), path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSpec(f"the key in {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if about.st_mode & OTHERS:
+        raise BadSpec(f"everybody on this machine may read the key in {path}: `chmod 600 {path}` first")
+    if not text:
+        raise BadSpec(f"there is no key in {path}")
+    return text
+
+
+# -- the server -----------------------------------------------------------------------------------------
+
+
+def for_workers(parts: Parts) -> dict[str, Any]:
+    """What a house needs for workers that it does not trust."""
+    from telecine.flows.transcode.borrowing import lend  # noqa: PLC0415 - only a server needs it
+    from telecine.flows.transcode.flow import NAME  # noqa: PLC0415
+    from telecine.flows.transcode.inspecting import Inspection  # noqa: PLC0415
+
+    engine = parts.engine
+    return {"inspectors": {NAME: Inspection(engine.brief, engine.artifacts)}, "lenders": {NAME: lend}}
+
+
+@asynccontextmanager
+async def watching_keys(parts: Parts) -> AsyncIterator[None]:
+    """While the body runs: whoever came with a key that is not valid any more is shut out, wherever it was revoked."""
+    duty = asyncio.create_task(_watch(Remotes(parts.engine), parts.world), name="keys")
+    try:
+        yield
+    finally:
+        duty.cancel()
+        await asyncio.gather(duty, return_exceptions=True)
+
+
+async def _watch(remotes: Remotes, world: World) -> None:
+    while True:
+        try:
+            if count := await remotes.sweep():
+                log.warning("%s workers were shut out: their key is not valid any more", count)
+        except StoreError as error:
+            log.warning("no look at the keys of workers: %s", error)
+        except Exception:
+            log.exception("the look at the keys of workers failed")
+        await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))

@@ -1,0 +1,146 @@
+"""A server and remote workers as real processes: no database and no disk between them but the network.
+
+    with outpost(tmp_path, url) as post:
+        post.serve()
+        post.work("ann")
+
+Workers run in folders of their own, which nobody else reads. Whatever was started is gone when the block ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from telecine.settings import Settings
+
+PROGRAM = Path(sys.executable).parent / "telecine"
+PATIENCE = 60.0
+# A lease that a test can outlive, and everything else sooner than in production.
+BRISK: dict[str, Any] = {"lease_seconds": 4, "beat_seconds": 0.5, "sweep_seconds": 0.3, "poll_seconds": 0.2}
+
+
+class Outpost:
+    def __init__(self, folder: Path, database_url: str, **given: Any) -> None:
+        self.folder = folder
+        self.given = {"database_url": database_url, "artifacts_url": str(folder / "artifacts"), **BRISK, **given}
+        self.server: subprocess.Popen[bytes] | None = None
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.port = 0
+        self.starts = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(**{"scratch": self.folder / "server" / "scratch", **self.given})
+
+    def serve(self, **given: Any) -> str:
+        """Start the server, at the same port as before if it ran before; its address."""
+        self.starts += 1
+        home = self.folder / "server"
+        home.mkdir(exist_ok=True)
+        said = home / f"said-{self.starts}"
+        own = {**self.given, "scratch": home / "scratch", "uploads": home / "uploads", "port": self.port, **given}
+        with said.open("wb") as out, (self.folder / "server.log").open("ab") as log:
+            command = [PROGRAM, "serve", "--json"]
+            self.server = subprocess.Popen(
+                command, env=_environ(own), cwd=home, stdin=subprocess.DEVNULL, stdout=out, stderr=log
+            )
+        told = wait_for(lambda: _told(said) or self._died(), "the server listens")
+        self.port = int(told["address"].rpartition(":")[2])
+        return self.url
+
+    def _died(self) -> bool:
+        assert self.server is not None and self.server.poll() is None, self.logs()
+        return False
+
+    def register(self, name: str, **options: Any) -> Path:
+        """Make a worker's key; the file that it is in."""
+        path = self.folder / f"{name}.key"
+        given = [part for option, value in options.items() for part in (f"--{option}", str(value))]
+        command = [PROGRAM, "workers", "register", name, "--out", str(path), *given]
+        subprocess.run(
+            command, env=_environ(self.given), cwd=self.folder, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL
+        )
+        return path
+
+    def work(
+        self, name: str = "ann", *, server: str | None = None, key: Path | None = None, **given: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start a remote worker, by a key of its own unless told otherwise."""
+        path = key or self.folder / f"{name}.key"
+        if not path.exists():
+            self.register(name)
+        home = self.folder / f"home-{name}"
+        home.mkdir(exist_ok=True)
+        own = {
+            "slots": 1,
+            "beat_seconds": 0.5,
+            "poll_seconds": 0.2,
+            "worker_name": name,
+            "scratch": home / "scratch",
+            **given,
+        }
+        with (self.folder / f"{name}.log").open("ab") as log:
+            command = [PROGRAM, "worker", "--server", server or self.url, "--key-file", str(path)]
+            worker = subprocess.Popen(
+                command, env=_environ(own), cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.workers[name] = worker
+        return worker
+
+    def logs(self) -> str:
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.folder.glob("*.log")))
+
+    def end(self) -> None:
+        for process in (*self.workers.values(), self.server):
+            if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            if process is not None:
+                process.wait()
+
+
+@contextmanager
+def outpost(folder: Path, database_url: str, **given: Any) -> Iterator[Outpost]:
+    post = Outpost(folder, database_url, **given)
+    try:
+        yield post
+    except BaseException:
+        print(post.logs())
+        raise
+    finally:
+        post.end()
+
+
+def wait_for(check: Any, what: str, *, within: float = PATIENCE) -> Any:
+    """For what happens outside of any loop."""
+    deadline = time.monotonic() + within
+    while not (found := check()):
+        assert time.monotonic() < deadline, f"waited {within} s in vain until {what}"
+        time.sleep(0.02)
+    return found
+
+
+def _told(path: Path) -> Any:
+    """The object that a program has printed, once it is whole."""
+    try:
+        return json.loads(path.read_text())
+    except ValueError:
+        return None
+
+
+def _environ(given: dict[str, Any]) -> dict[str, str]:
+    others = {name: value for name, value in os.environ.items() if not name.startswith("TELECINE_")}
+    return {**others, **{f"TELECINE_{name.upper()}": str(value) for name, value in given.items()}}
