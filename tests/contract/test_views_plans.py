@@ -97,6 +97,13 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("log_prune", {"age": 0, "wanted": SOME}),
     ("log_prune", {"age": 900 * DAY, "wanted": SOME}),
     ("lock_get", {"name": "a"}),
+    ("figure_lanes", {"most": SOME, "lanes": SOME, "stale": 0}),
+    ("figure_running", {"most": SOME}),
+    ("figure_jobs", {"most": SOME}),
+    ("figure_workers", {"within": 30_000, "most": SOME}),
+    ("figure_rest", {"most": SOME}),
+    ("figure_recent", {"most": SOME}),
+    ("tally_look", {"seq": ENDED // 2, "wanted": SOME}),
 ]
 
 

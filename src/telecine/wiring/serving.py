@@ -15,8 +15,11 @@ import uvicorn
 from telecine.api import House, create_app
 from telecine.api.rates import Rates
 from telecine.engine.keys import Keys
+from telecine.engine.uploads import Uploads
 from telecine.flow import Flow
+from telecine.flows.transcode.flow import NAME as TRANSCODE
 from telecine.settings import Settings
+from telecine.videos.allowing import Allowing
 from telecine.wiring import (
     Parts,
     built_in_flows,
@@ -83,6 +86,7 @@ def open_house(parts: Parts) -> House:
             per_stranger=settings.bad_key_limit,
             per_worker=settings.worker_rate_limit,
         ),
+        checks={TRANSCODE: Allowing(settings.source_folders, settings.ladders, Uploads(parts.store).find)},
         rooms=upload_room(parts),
         **observers(parts, artifacts),
         **for_workers(parts),

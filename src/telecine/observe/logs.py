@@ -1,0 +1,120 @@
+"""Log lines: one event each, as text or as JSON, with what is known about where they come from.
+
+A line cannot be forged: control characters of whatever was logged are shown, not obeyed. And none holds a secret: keys,
+login links, passwords in addresses and signatures are struck out, whoever logged them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, MutableMapping
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import structlog
+from structlog.stdlib import ExtraAdder, ProcessorFormatter
+
+from telecine.facts import Lease
+from telecine.worker.current import current_lease
+
+Event = MutableMapping[str, Any]
+_PLAIN = logging.Formatter()
+
+# Their own stories, which ours replace; what goes wrong in them is heard.
+QUIET = ("uvicorn", "uvicorn.error", "uvicorn.access", "websockets", "httpx", "httpcore", "asyncio", "opentelemetry")
+# C0, DEL, C1 and the two separators that some readers take for the end of a line.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SECRETS = (
+    (re.compile(r"tcn_(admin|owner|worker)_([0-9a-f]{12})_[0-9a-f]+(_[0-9a-f]*)?"), r"tcn_\1_\2_…"),
+    (re.compile(r"(/login/)[^\s\"'/?#{]+"), r"\1…"),
+    (re.compile(r"\b(bearer\s+)(?!tcn_)[^\s\"',]+", re.IGNORECASE), r"\1…"),
+    (re.compile(r"(\w://[^\s:/@]*):[^\s@]+@"), r"\1:…@"),
+    (
+        re.compile(
+            r"([?&](?:[\w-]*(?:signature|token|secret|password|credential|key)[\w-]*)=)[^&\s\"']+", re.IGNORECASE
+        ),
+        r"\1…",
+    ),
+)
+
+
+def struck(text: str) -> str:
+    """The text without secrets."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def neutral(text: str) -> str:
+    """The text on one line, without secrets."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else "\\u2028", struck(text))
+
+
+class Formatter(ProcessorFormatter):
+    """Lines of the standard library's loggers, ours and others'. `trace_of` names the trace of a job, if it has one."""
+
+    def __init__(self, style: str, trace_of: Callable[[int], str | None] | None = None) -> None:
+        self._trace_of = trace_of
+        shared: list[Any] = [structlog.contextvars.merge_contextvars, ExtraAdder(), self._place]
+        last: list[Any] = [_stamp, _clean]
+        last.append(structlog.processors.JSONRenderer(ensure_ascii=False) if style == "json" else _as_text)
+        super().__init__(foreign_pre_chain=shared, processors=last)
+
+    def _place(self, logger: Any, name: str, event: Event) -> Event:
+        """Whose line it is: the attempt that runs here, and its trace."""
+        lease: Lease | None = current_lease.get()
+        if lease is not None:
+            mine = {"job": lease.job_id, "task": lease.task_id, "token": lease.token, "worker": lease.worker}
+            for key, value in mine.items():
+                event.setdefault(key, value)
+        if self._trace_of is not None and isinstance(job := event.get("job"), int) and "trace" not in event:
+            event["trace"] = self._trace_of(job)
+        return event
+
+
+def _stamp(logger: Any, name: str, event: Event) -> Event:
+    """The same keys first, always, in the same order."""
+    record: logging.LogRecord = event.pop("_record")
+    event.pop("_from_structlog")
+    message, error = event.pop("event"), event.pop("exc_info", None)
+    at = datetime.fromtimestamp(record.created, UTC)
+    first: Event = {
+        "at": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "level": record.levelname.lower(),
+        "logger": record.name,
+        "message": message,
+    }
+    rest = {key: value for key, value in event.items() if value is not None and key not in first}
+    if error and error[0] is not None:
+        rest["error"] = _PLAIN.formatException(error)
+    return {**first, **rest}
+
+
+def _clean(logger: Any, name: str, event: Event) -> Event:
+    return {
+        key: struck(value) if key == "error" else neutral(value) if isinstance(value, str) else value
+        for key, value in event.items()
+    }
+
+
+def _as_text(logger: Any, name: str, event: Mapping[str, Any]) -> str:
+    told = dict(event)
+    at, level, message = told.pop("at"), told.pop("level"), told.pop("message")
+    told.pop("logger")
+    error = told.pop("error", None)
+    more = "".join(f" {key}={value}" for key, value in told.items())
+    line = f"{at[:19].replace('T', ' ')}Z {level.upper():<7} {message}{more}"
+    # A traceback has many lines; what is indented is none of ours.
+    return line if error is None else "\n    ".join([line, *map(neutral, error.splitlines())])
+
+
+def log_to(stream: TextIO, level: str, style: str, trace_of: Callable[[int], str | None] | None = None) -> None:
+    """Let every logger of this process write there."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Formatter(style, trace_of))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -1,0 +1,68 @@
+"""Requests to this process: how many, how long they took, which event streams are open; and a line for each."""
+
+from __future__ import annotations
+
+import logging
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from telecine.observe.visits import Visit
+
+log = logging.getLogger("telecine.access")
+
+SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+# Asked every few seconds by machines: not worth a line, unless somebody wants to see everything.
+QUIET = ("/health", "/health/live", "/api/health", "/metrics")
+
+
+class RequestMetrics:
+    """Counts by template, method and status. Addresses that nobody serves are one, so strangers add no labels."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ("route", "method", "status")
+        self._count = Counter("telecine_http_requests", "Requests answered", labels, registry=registry)
+        self._seconds = Histogram(
+            "telecine_http_request_seconds",
+            "Time until the end of the answer, streams left out",
+            ("route", "method"),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._now = Gauge("telecine_http_requests_in_progress", "Requests that are being answered", registry=registry)
+        self._streams = Gauge("telecine_event_streams", "Event streams that are open", ("kind",), registry=registry)
+        for kind in ("http", "websocket"):
+            self._streams.labels(kind)
+
+    def came(self, visit: Visit) -> None:
+        self._now.inc()
+
+    def answered(self, visit: Visit) -> None:
+        if visit.is_stream:
+            self._streams.labels(visit.kind).inc()
+
+    def over(self, visit: Visit) -> None:
+        self._now.dec()
+        method = visit.method if visit.method in METHODS else "other"
+        self._count.labels(visit.route, method, str(visit.status)).inc()
+        if visit.is_stream:
+            self._streams.labels(visit.kind).dec()
+        else:
+            self._seconds.labels(visit.route, method).observe(visit.seconds)
+
+
+class AccessLines:
+    """One line for each request: what was asked for, by which key, how it went. No address, no query, no body."""
+
+    def came(self, visit: Visit) -> None:
+        return None
+
+    def answered(self, visit: Visit) -> None:
+        return None
+
+    def over(self, visit: Visit) -> None:
+        level = logging.DEBUG if visit.route in QUIET else logging.INFO
+        if log.isEnabledFor(level):
+            ms = round(visit.seconds * 1000, 1)
+            told = {"method": visit.method, "route": visit.route, "status": visit.status, "ms": ms, "key": visit.key_id}
+            log.log(level, "%s %s %s", visit.method, visit.route, visit.status, extra=told)

@@ -1,0 +1,29 @@
+"""A request as observers see it; the API makes them, and knows nobody here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Visit(Protocol):
+    """`route` is the template of the address, never the address itself; `kind` is http or websocket."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def route(self) -> str: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def key_id(self) -> str | None: ...
+    @property
+    def is_stream(self) -> bool: ...
+    @property
+    def headers(self) -> Sequence[tuple[bytes, bytes]]: ...

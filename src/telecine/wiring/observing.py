@@ -1,0 +1,92 @@
+"""Who watches a server: metrics, health, counters, access lines, traces."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import CollectorRegistry
+
+from telecine.engine.figures import Figures, ping, read_figures
+from telecine.engine.tally import AT_ONCE, Tally
+from telecine.errors import StoreError
+from telecine.facts import SECOND
+from telecine.observe.metrics import Metrics, Snapshot, or_nothing
+from telecine.observe.requests import AccessLines, RequestMetrics
+from telecine.observe.shared import Shared
+from telecine.observe.vitals import PATIENCE, Probes, Vitals
+from telecine.settings import Settings
+
+if TYPE_CHECKING:
+    from telecine.artifacts import Artifacts
+    from telecine.wiring import Parts
+
+log = logging.getLogger(__name__)
+
+FIGURES_SECONDS = 3.0
+COUNT_SECONDS = 3.0
+
+
+def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
+    """What watches, as fields of the house."""
+    from telecine.wiring import schema_of  # noqa: PLC0415 - it imports us
+
+    world, settings, store = parts.world, parts.settings, parts.store
+
+    async def read() -> Figures:
+        async with asyncio.timeout(PATIENCE):
+            return await read_figures(store, stale=round(settings.stale_seconds * SECOND))
+
+    figures = Shared(read, FIGURES_SECONDS, world.mono)
+
+    async def look() -> Snapshot:
+        return await or_nothing(figures.get, world.mono)
+
+    probes = Probes(
+        ping=lambda: ping(store),
+        schema=lambda: schema_of(parts),
+        figures=figures.get,
+        redis=None,
+        needs_redis=settings.queue_mode == "redis",
+        rooms=_rooms(settings, artifacts),
+        reserve=settings.upload_reserve_bytes,
+        mono=world.mono,
+    )
+    registry = CollectorRegistry()
+    return {
+        "vitals": Vitals(probes),
+        "metrics": Metrics(registry, look).text,
+        "watchers": (RequestMetrics(registry), AccessLines()),
+    }
+
+
+def _rooms(settings: Settings, artifacts: Artifacts) -> dict[str, Path | None]:
+    return {"artifacts": artifacts.folder, "uploads": settings.uploads, "scratch": settings.scratch}
+
+
+@asynccontextmanager
+async def counting(parts: Parts) -> AsyncIterator[None]:
+    """Count events while the body runs."""
+    tally = Tally(parts.store, parts.engine.events, parts.world)
+    duty = asyncio.create_task(_count_on(tally, parts), name="counting")
+    try:
+        yield
+    finally:
+        duty.cancel()
+        await asyncio.gather(duty, return_exceptions=True)
+
+
+async def _count_on(tally: Tally, parts: Parts) -> None:
+    while True:
+        try:
+            while await tally.count() == AT_ONCE:
+                pass
+        except StoreError as error:
+            log.warning("events were not counted: %s", error)
+        except Exception:
+            log.exception("counting stumbled and goes on")
+        await asyncio.sleep(COUNT_SECONDS * (0.75 + 0.5 * parts.world.dice.random()))

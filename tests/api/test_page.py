@@ -1,0 +1,73 @@
+"""The place of the page: it takes what nobody else has, and nothing of the API."""
+
+from pathlib import Path
+
+import pytest
+
+from telecine.api import page
+from tests.api.front import Front
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A page that was built, beside a secret that was not."""
+    folder = tmp_path / "static"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<!doctype html><title>built</title>")
+    (folder / "assets" / "app.js").write_text("1")
+    (folder / ".hidden").write_text("hidden")
+    (tmp_path / "secret.txt").write_text("secret")
+    monkeypatch.setattr(page, "BUILT", folder)
+    return folder
+
+
+async def test_without_a_built_page_a_plain_one_says_where_things_are(front: Front, tmp_path: Path) -> None:
+    answer = await front.nobody.get("/")
+
+    assert answer.status_code == 200
+    assert "/docs" in answer.text
+    assert "telecine login" in answer.text
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.usefixtures("built")
+async def test_a_built_page_answers_to_its_own_addresses(front: Front) -> None:
+    home, deep, file = [await front.nobody.get(path) for path in ("/", "/videos/7", "/assets/app.js")]
+
+    assert "built" in home.text
+    assert deep.text == home.text
+    assert "immutable" in file.headers["cache-control"]
+    assert home.headers["cache-control"] == "no-cache"
+    assert all("script-src 'self';" in one.headers["content-security-policy"] for one in (home, deep, file))
+
+
+@pytest.mark.usefixtures("built")
+async def test_nothing_beside_the_page_is_served(front: Front) -> None:
+    paths = ("/../secret.txt", "/%2e%2e/secret.txt", "/assets/../../secret.txt", "/assets/%2e%2e%2f.hidden", "/.hidden")
+
+    texts = [(await front.nobody.get(path)).text for path in paths]
+
+    assert [text for text in texts if text in ("secret", "hidden")] == []
+
+
+@pytest.mark.usefixtures("built")
+async def test_a_file_that_is_not_there_is_not_the_page(front: Front) -> None:
+    assert (await front.nobody.get("/assets/old.js")).status_code == 404
+
+
+@pytest.mark.usefixtures("built")
+async def test_an_unknown_address_of_the_api_stays_a_problem(front: Front) -> None:
+    paths = ("/api/v1/nowhere", "/api", "/health/x", "/docs/x", "/metrics/x")
+
+    answers = [await front.nobody.request(method, path) for path in paths for method in ("GET", "POST", "DELETE")]
+
+    assert {answer.status_code for answer in answers} == {404}
+    assert {answer.headers["content-type"] for answer in answers} == {"application/problem+json"}
+
+
+@pytest.mark.usefixtures("built")
+async def test_a_known_address_by_another_method_is_not_the_page(front: Front) -> None:
+    answer = await front.nobody.get("/api/v1/logout")
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert (await front.nobody.post("/videos/7")).status_code == 405
