@@ -96,6 +96,11 @@ class Stream:
         rows = await self._store.read(lambda: _look(0, None, 0))
         return int(rows[0]["newest"])
 
+    async def oldest(self) -> int:
+        """The number after which everything is still there."""
+        rows = await self._store.read(lambda: _look(0, None, 0))
+        return int(rows[0]["pruned"])
+
     async def follow(
         self,
         after: int | None = None,

@@ -1,7 +1,14 @@
-"""To be written."""
+"""Live events: server-sent events, a WebSocket, and tickets for browsers. See docs/events.md."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
+from telecine.api.live import socket, sse
+from telecine.api.live.hub import Hub, hub_of
+
 router = APIRouter()
+router.include_router(sse.router)
+router.include_router(socket.router)
+
+__all__ = ["Hub", "hub_of", "router"]

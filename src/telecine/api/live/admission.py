@@ -1,0 +1,75 @@
+"""Who may listen: a key in the header, the cookie of the page, or a ticket; and from which pages.
+
+A browser's EventSource and WebSocket send no headers of ours. On the page of this server its cookie is enough; anybody
+else asks for a ticket first, with a key. A handshake from another page is refused, since a browser would send
+the cookie along.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from telecine.api.auth import Needs, address_of
+from telecine.api.house import House, house_of
+from telecine.engine.keys import Caller, Scope
+from telecine.engine.tickets import spend
+from telecine.errors import KeyInvalid, NotAllowed
+
+
+class Listens(Needs):
+    """An owner or an administrator, also by a ticket, from a page that may ask."""
+
+    def __init__(self) -> None:
+        super().__init__(Scope.OWNER)
+
+    async def __call__(self, connection: HTTPConnection) -> Caller:
+        ticket = connection.query_params.get("ticket")
+        caller = await super().__call__(connection) if ticket is None else await _by_ticket(connection, ticket)
+        check_origin(house_of(connection), connection)
+        return caller
+
+
+async def _by_ticket(connection: HTTPConnection, ticket: str) -> Caller:
+    house = house_of(connection)
+    try:
+        caller = await spend(house.engine.store, ticket)
+    except KeyInvalid:
+        house.rates.stranger(address_of(connection))
+        raise
+    house.rates.key(caller.key_id)
+    return caller
+
+
+def check_origin(house: House, connection: HTTPConnection) -> None:
+    """Programs send no origin; a browser sends the one of its page, and cannot be made to send another."""
+    origin = connection.headers.get("origin")
+    if origin is None:
+        return
+    if not is_ours(origin, connection.headers.get("host", ""), house.settings.public_url):
+        allowed = {_plain(one) for one in house.settings.allowed_origins}
+        if _plain(origin) not in allowed:
+            raise NotAllowed("this page may not listen here: the setting allowed_origins names those that may")
+
+
+def is_ours(origin: str, host: str, public_url: str | None) -> bool:
+    """Whether a page of this origin came from this very server."""
+    parts = urlsplit(_plain(origin))
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return False
+    return parts.netloc == host.lower() or (public_url is not None and _plain(origin) == _origin_of(public_url))
+
+
+def _origin_of(url: str) -> str:
+    parts = urlsplit(url.lower())
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _plain(origin: str) -> str:
+    return origin.strip().lower().rstrip("/")
+
+
+Listener = Annotated[Caller, Depends(Listens())]

@@ -1,0 +1,70 @@
+"""The last events, in memory, without a gap: most readers need no others."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from telecine.api.live.voices import Voice, spoken
+from telecine.api.live.wanted import Place, Wanted
+from telecine.engine.announcing import Page, Told
+
+MOST_EVENTS = 4_000
+# What a reader is given in one go; then it is asked whether it can take more.
+MOST_BYTES = 64 << 10
+
+Given = tuple[tuple[bytes, ...], Place]
+
+
+class Ring:
+    """All events with numbers above `since` up to `seq`."""
+
+    def __init__(self, seq: int = 0, most: int = MOST_EVENTS) -> None:
+        self._most = most
+        self.restart(seq)
+
+    def restart(self, seq: int) -> None:
+        self.since = self.seq = seq
+        self._told: list[Told] = []
+        self._seqs: list[int] = []
+        self._given: dict[tuple[str, Wanted, Place], Given] = {}
+
+    def add(self, page: Page) -> None:
+        self._told.extend(page.told)
+        self._seqs.extend(told.event.seq for told in page.told)
+        self.seq = page.seq
+        self._given.clear()
+        if (over := len(self._told) - self._most) > self._most // 8:
+            self.since = self._seqs[over - 1]
+            del self._told[:over], self._seqs[:over]
+
+    def holds(self, place: Place) -> bool:
+        return self.since <= place.seq <= self.seq
+
+    def give(self, voice: Voice, wanted: Wanted, place: Place) -> Given:
+        """What comes after this place for such a reader, up to a bound, and the place then. Made once for all alike."""
+        if place.seq == self.seq:
+            return (), place
+        key = (voice.name, wanted, place)
+        given = self._given.get(key)
+        if given is None:
+            given = self._given[key] = worded(self._after(place), voice, wanted, place, self.seq)
+        return given
+
+    def _after(self, place: Place) -> Iterator[Told]:
+        first = bisect_right(self._seqs, place.seq)
+        return (self._told[n] for n in range(first, len(self._told)))
+
+
+def worded(some: Iterator[Told], voice: Voice, wanted: Wanted, place: Place, upto: int) -> Given:
+    """These events in the reader's words; `upto` is where it is after all of them."""
+    found: list[bytes] = []
+    size = 0
+    for told in some:
+        skip = place.lines if told.event.seq == place.seq + 1 else 0
+        for line in spoken(voice, told, wanted, skip):
+            found.append(line)
+            size += len(line)
+        if size >= MOST_BYTES:
+            return tuple(found), Place(told.event.seq)
+    return tuple(found), Place(upto)
