@@ -143,13 +143,13 @@ def hanging_up(request: Request) -> None:
 def rambling(request: Request) -> None:
     """Headers that never end."""
     request.wfile.write(b"HTTP/1.1 200 OK\r\n")
-    _without_end(request, b"X-More: and more\r\n" * 1_000)
+    without_end(request, b"X-More: and more\r\n" * 1_000)
 
 
 def endless(request: Request) -> None:
     """A body that never ends."""
     request.wfile.write(b"HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n")
-    _without_end(request, b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+    without_end(request, b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
 
 
 def trickling(request: Request) -> None:
@@ -169,7 +169,7 @@ def noise(request: Request) -> None:
     request.close_connection = True
 
 
-def _without_end(request: Request, block: bytes) -> None:
+def without_end(request: Request, block: bytes) -> None:
     while not request.server.receiver.ended.is_set():
         request.wfile.write(block)
     request.close_connection = True
