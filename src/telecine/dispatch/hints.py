@@ -71,11 +71,12 @@ class Used:
 class Hints:
     """Takes hints for claims. `wanting` hears of lanes that have run out of hints, `spent` of ids that are gone."""
 
-    def __init__(self, line: Line, namespace: str) -> None:
+    def __init__(self, line: Line, namespace: str, *, moment: float = MOMENT) -> None:
         self.used = Used()
         self.wanting: Callable[[Iterable[str]], None] = _nothing
         self.spent: Callable[[Mapping[str, Sequence[int]]], None] = _nothing
         self._line = line
+        self._moment = moment
         self._prefix = f"telecine:{namespace}:ready:"
         self._claims = 0
         self._asking: asyncio.Task[list[int]] | None = None
@@ -90,7 +91,7 @@ class Hints:
         if self._claims % WALK_EVERY == 0 or still_asking or not self._line.is_open or not lanes or wanted <= 0:
             return []
         self._asking = asyncio.create_task(self._take(lanes, min(wanted, OFFERED)))
-        done, _ = await asyncio.wait([self._asking], timeout=MOMENT)
+        done, _ = await asyncio.wait([self._asking], timeout=self._moment)
         return self._asking.result() if done else []
 
     async def _take(self, lanes: Sequence[str], wanted: int) -> list[int]:

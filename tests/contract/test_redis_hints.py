@@ -1,0 +1,230 @@
+"""Sorted sets of ready ids: the most urgent first, each given once, bounded, and never worth a wait."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+import pytest
+from redis.asyncio import Redis
+
+from telecine.dispatch.hints import KEPT_SECONDS, MOMENT, MOST_KEPT, WALK_EVERY, Head, Hints
+from telecine.dispatch.line import Away, Line
+from telecine.dispatch.redis import RedisBell
+from tests.doors import line_to
+from tests.fault.crew import until
+from tests.redis import PrivateRedis, redis_bell
+
+LANE, OTHER = "film/cut@1", "film/join@1"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PrivateRedis]:
+    with PrivateRedis() as server:
+        yield server
+
+
+@asynccontextmanager
+async def hints_on(
+    server: PrivateRedis, timeout: float = 10.0, moment: float = 10.0
+) -> AsyncIterator[tuple[Hints, Line]]:
+    line = line_to(server.url, timeout)
+    try:
+        yield Hints(line, uuid4().hex, moment=moment), line
+    finally:
+        await line.close()
+
+
+async def put(hints: Hints, line: Line, *heads: Head) -> None:
+    async def pipelined(redis: Redis) -> None:
+        async with redis.pipeline(transaction=False) as pipeline:
+            hints.offer(pipeline, heads)
+            await pipeline.execute()
+
+    await line.do(pipelined)
+
+
+def heads(count: int, lane: str = LANE) -> list[Head]:
+    return [Head(lane, id_, rank=1_000 + id_) for id_ in range(1, count + 1)]
+
+
+async def test_the_most_urgent_hint_of_all_lanes_is_taken_first(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        await put(
+            hints, line, Head(LANE, 1, rank=500), Head(OTHER, 2, rank=-7), Head(LANE, 10, 100), Head(LANE, 9, 100)
+        )
+
+        assert await hints.take([LANE, OTHER], 3) == [2, 9, 10]
+
+        assert await hints.take([LANE, OTHER], 3) == [1]
+
+
+async def test_a_set_can_be_looked_at_counted_and_corrected(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        await put(hints, line, *reversed(heads(5)))
+
+        assert await hints.peek(LANE, 2) == [Head(LANE, 1, 1_001), Head(LANE, 2, 1_002)]
+        assert (await hints.remove(LANE, [1, 3, 99]), await hints.size(LANE)) == (2, 3)
+
+        assert [head.id for head in await hints.peek(LANE)] == [2, 4, 5]
+        assert await hints.size(OTHER) == 0
+
+
+async def test_no_id_is_given_to_two_who_ask(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        await put(hints, line, *heads(100))
+        takers = [Hints(line, hints.key("").split(":")[1]) for _ in range(20)]
+
+        taken = [id_ for ids in await asyncio.gather(*(one.take([LANE], 5) for one in takers)) for id_ in ids]
+
+        rest = [head.id for head in await hints.peek(LANE, 1_000)]
+        assert len(taken) == len(set(taken))
+        assert not set(taken) & set(rest)
+
+
+async def test_every_few_claims_one_takes_no_hints(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        await put(hints, line, *heads(100))
+
+        taken = [bool(await hints.take([LANE], 1)) for _ in range(2 * WALK_EVERY)]
+
+        assert taken.count(False) >= 2
+        assert not taken[WALK_EVERY - 1]
+
+
+async def test_what_is_no_id_is_dropped(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, _):
+        server.say("ZADD", hints.key(LANE), 1, "rubbish", 2, "-5", 3, "9" * 30, 4, "\N{SNOWMAN}", 5, "7")
+
+        assert await hints.take([LANE], 10) == [7]
+
+
+async def test_a_set_is_bounded_in_size_and_time(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        await put(hints, line, *heads(MOST_KEPT + 50))
+
+        assert await hints.size(LANE) == MOST_KEPT
+        assert (await hints.peek(LANE, 1))[0].id == 1, "the least urgent ones went"
+        assert 0 < server.say("TTL", hints.key(LANE)) <= KEPT_SECONDS
+
+
+async def test_a_foreign_value_under_our_key_is_refused_and_is_no_outage(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        server.say("SET", hints.key(LANE), "somebody else's")
+
+        assert [await hints.take([LANE], 1) for _ in range(6)] == [[]] * 6
+
+        assert line.circuit.is_closed
+        assert (line.count.refusals > 0, line.count.errors) == (True, 0)
+
+
+async def test_a_claim_waits_no_more_than_a_moment_for_a_redis_that_has_stopped() -> None:
+    with PrivateRedis() as server:
+        async with hints_on(server, timeout=2.0, moment=MOMENT) as (hints, line):
+            await put(hints, line, *heads(10))
+            server.pause()
+
+            began = time.monotonic()
+            taken = [await hints.take([LANE], 1) for _ in range(20)]
+            took = time.monotonic() - began
+            server.resume()
+
+            assert taken == [[]] * 20
+            assert took < 1.0, "only one question is under way at a time; the others do not wait at all"
+
+
+async def test_while_redis_is_away_nobody_asks_it_and_when_it_is_back_it_is_asked_again() -> None:
+    with PrivateRedis() as server:
+        async with hints_on(server) as (hints, line):
+            server.kill()
+            await until(lambda: _failed(line))
+            errors = line.count.errors
+            assert [await hints.take([LANE], 1) for _ in range(50)] == [[]] * 50
+            assert line.count.errors == errors, "an open circuit spares the question"
+
+            server.start()
+            await until(lambda: line.is_open)
+            await put(hints, line, *heads(3))
+
+            assert await until(lambda: hints.take([LANE], 1))
+            assert line.circuit.opened == 1
+
+
+async def _failed(line: Line) -> bool:
+    try:
+        await line.do(lambda redis: redis.ping())
+    except Away:
+        return not line.is_open
+    return False
+
+
+async def test_a_full_redis_refuses_hints_and_still_carries_rings() -> None:
+    with PrivateRedis() as server:
+        server.say("CONFIG", "SET", "maxmemory", "1")
+        here, there = redis_bell(server.url, look=_five), redis_bell(server.url)
+        await until(lambda: _listening(there))
+        wakeups = there.vitals().wakeups
+
+        here.ring([LANE])
+
+        await until(lambda: there.vitals().wakeups > wakeups)
+        told = here.vitals()
+        assert (told.circuit, told.refusals > 0, told.errors) == ("closed", True, 0)
+        assert "OOM" in (told.last_error or "") or "memory" in (told.last_error or "")
+        await here.close()
+        await there.close()
+
+
+async def _five(lanes: Sequence[str], wanted: int) -> Sequence[Head]:
+    return heads(5)
+
+
+async def _listening(bell: RedisBell) -> bool:
+    await bell.wait(0.01)
+    return bell.vitals().listening
+
+
+async def test_two_namespaces_on_one_redis_do_not_hear_each_other(server: PrivateRedis) -> None:
+    ours, theirs, same = (redis_bell(server.url, name) for name in ("one", "two", "one"))
+    for bell in (theirs, same):
+        await until(lambda bell=bell: _listening(bell))  # type: ignore[misc]
+    before = theirs.vitals().wakeups
+
+    ours.ring([LANE])
+    ours.news.ring()
+    await until(lambda: same.vitals().wakeups >= 1)
+
+    assert theirs.vitals().wakeups == before
+    assert ours.vitals().rings >= 1
+    for bell in (ours, theirs, same):
+        await bell.close()
+
+
+async def test_a_thousand_rings_are_few_messages(server: PrivateRedis) -> None:
+    here, there = redis_bell(server.url, "many"), redis_bell(server.url, "many")
+    await until(lambda: _listening(there))
+
+    for _ in range(1_000):
+        here.ring([LANE])
+    await until(lambda: there.vitals().wakeups)
+    await here.close()
+
+    assert 1 <= here.vitals().rings <= 5
+    await there.close()
+
+
+async def test_a_listener_whose_connection_was_cut_looks_and_listens_again(server: PrivateRedis) -> None:
+    here, there = redis_bell(server.url, "cut"), redis_bell(server.url, "cut")
+    await until(lambda: _listening(there))
+    await there.wait(0.05)
+
+    server.say("CLIENT", "KILL", "TYPE", "pubsub")
+
+    await asyncio.wait_for(there.wait(20.0), 20.0)  # back again: something may have been missed
+    await until(lambda: _listening(there))
+    wakeups = there.vitals().wakeups
+    here.ring([LANE])
+    await until(lambda: there.vitals().wakeups > wakeups)
+    await here.close()
+    await there.close()
