@@ -1,10 +1,12 @@
 """Server-sent events: in order, to whom they belong, from where the reader was, with what stands between them."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from telecine.api.live import hub_of
 from telecine.engine.keys import Scope
 from telecine.facts import Failed, Holding
 from tests.api.ears import PATIENCE, Ear, gather, listening
@@ -233,8 +235,6 @@ async def test_a_revoked_key_hears_no_more_within_a_bound(front: Front) -> None:
     client = await front.key(Scope.OWNER, owner="eve")
     [key] = await front.house.keys.list(owner="eve")
     async with listening(front.app) as port:
-        from telecine.api.live import hub_of
-
         hub_of(front.house).key_check = 0.1
         ear = await Ear.open(port, key=client)
         await front.house.keys.revoke(key.id)
@@ -262,5 +262,5 @@ async def test_failures_carry_what_the_reader_needs(front: Front) -> None:
 
     [block] = await told(front.ada, "kinds=task.retrying")
 
-    assert '"message":"no room"' in block["data"]
-    assert '"attempt":1,"of":3' in block["data"]
+    data = json.loads(block["data"])["data"]
+    assert (data["message"], data["code"], data["attempt"], data["of"]) == ("no room", "disk_full", 1, 3)

@@ -18,6 +18,7 @@ from telecine.api.house import House, house_of
 from telecine.engine.keys import Caller, Scope
 from telecine.engine.tickets import spend
 from telecine.errors import KeyInvalid, NotAllowed
+from telecine.settings import Settings
 
 
 class Listens(Needs):
@@ -45,22 +46,21 @@ async def _by_ticket(connection: HTTPConnection, ticket: str) -> Caller:
 
 
 def check_origin(house: House, connection: HTTPConnection) -> None:
-    """Programs send no origin; a browser sends the one of its page, and cannot be made to send another."""
     origin = connection.headers.get("origin")
+    if not may_listen(origin, connection.headers.get("host", ""), house.settings):
+        raise NotAllowed("this page may not listen here: the setting allowed_origins names those that may")
+
+
+def may_listen(origin: str | None, host: str, settings: Settings) -> bool:
+    """Programs send no origin; a browser sends the one of its page, and cannot be made to send another."""
     if origin is None:
-        return
-    if not is_ours(origin, connection.headers.get("host", ""), house.settings.public_url):
-        allowed = {_plain(one) for one in house.settings.allowed_origins}
-        if _plain(origin) not in allowed:
-            raise NotAllowed("this page may not listen here: the setting allowed_origins names those that may")
-
-
-def is_ours(origin: str, host: str, public_url: str | None) -> bool:
-    """Whether a page of this origin came from this very server."""
-    parts = urlsplit(_plain(origin))
+        return True
+    page = _plain(origin)
+    parts = urlsplit(page)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         return False
-    return parts.netloc == host.lower() or (public_url is not None and _plain(origin) == _origin_of(public_url))
+    own = parts.netloc == host.lower() or (settings.public_url is not None and page == _origin_of(settings.public_url))
+    return own or page in {_plain(one) for one in settings.allowed_origins}
 
 
 def _origin_of(url: str) -> str:
