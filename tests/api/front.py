@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 import httpx
@@ -10,6 +10,7 @@ from fastapi import FastAPI
 
 from telecine.api import create_app
 from telecine.engine.keys import Scope
+from telecine.facts import Lease
 from telecine.settings import Settings
 from telecine.wiring import Parts, open_engine
 from telecine.wiring.serving import open_house
@@ -26,6 +27,7 @@ class Front:
         self.parts: Parts
         self.bed: Bed
         self.app: FastAPI
+        self.running: dict[str, Lease] = {}  # by subject, for tests that play a worker
 
     async def open(self) -> None:
         self.parts = await self._stack.enter_async_context(open_engine(self.settings))
@@ -56,6 +58,10 @@ class Front:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         client = httpx.AsyncClient(transport=transport, base_url="http://telecine.test", headers=headers)
         return await self._stack.enter_async_context(client)
+
+    async def stays(self, part: AbstractAsyncContextManager[Any]) -> Any:
+        """Open something that is closed with the server."""
+        return await self._stack.enter_async_context(part)
 
     async def flow(self, **how: Any) -> None:
         """Register a small flow, `echo` unless named otherwise."""

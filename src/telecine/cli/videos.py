@@ -165,7 +165,7 @@ def place_of(settings: Settings, key: str) -> str:
 def plain(page: Any, settings: Settings) -> dict[str, Any]:
     """The page as JSON has it: places beside keys, seconds as numbers."""
     found = asdict(page)
-    for name in ("master", "poster"):
+    for name in ("master", "poster", "thumbnails"):
         key = found[name]
         found[name] = None if key is None else {"key": key, "place": place_of(settings, key)}
     if found["progress"] is not None and isinstance(found["progress"]["length"], Fraction):

@@ -19,6 +19,7 @@ from functools import partial
 from telecine.engine import Engine, control
 from telecine.engine.clearing import put_freed
 from telecine.engine.retention import BATCH, documents_of, free_keys, move, upto
+from telecine.engine.uploads import free_with
 from telecine.errors import NotFound
 from telecine.facts import DAY, Instant, JobId, Json, Status
 from telecine.store import Ask, Row, Rows, Steps
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 Who = tuple[str, str]  # kind, id
 REASON = "what it is about was deleted"
+UPLOADED = "video"  # what uploads become
 ROUNDS = 5
 MANY = 200
 LATE = DAY
@@ -130,6 +132,8 @@ def _drop_versions(who: Who) -> Steps[bool]:
     yield Ask("gone_lock", _named(who))
     yield from free_keys((yield Ask("gone_artifacts", _named(who))))
     yield Ask("gone_versions", _named(who))
+    if who[0] == UPLOADED:
+        yield from free_with(who[1])
     return True
 
 

@@ -12,7 +12,7 @@ from telecine.engine.shelf import Shelf
 from telecine.engine.shown import JobLine, Page, SubjectLine, SubjectView, VersionView
 from telecine.engine.timeline import limited
 from telecine.errors import BadSpec, NotFound
-from telecine.store import Ask, Row, Steps, Write
+from telecine.store import Ask, Steps, Write
 from telecine.store.text import dumps, is_storable
 
 FOREVER = 2**62
@@ -49,7 +49,7 @@ def subjects(
     wanted_lines = [job_id for row in some for job_id in _ids(row["job_id"], row["open_id"])]
     by_id = {line.id: line for line in (yield from lines(wanted_lines, shelf))}
     items = tuple(SubjectLine(**_plain(row, by_id)) for row in some)
-    return Page(items, _cursor(some[-1]) if len(rows) > limit else None)
+    return Page(items, cursor_after(items[-1]) if len(rows) > limit else None)
 
 
 def _ids(*ids: int | None) -> list[int]:
@@ -67,8 +67,9 @@ def _version(item: dict[str, Any], current: int | None) -> VersionView:
     return VersionView(**{name: item[name] for name in same}, keep=bool(item["keep"]), current=item["id"] == current)
 
 
-def _cursor(row: Row) -> str:
-    return f"{row['created_at']}-{row['id'].encode().hex()}"
+def cursor_after(line: SubjectLine) -> str:
+    """Where a list goes on after this one."""
+    return f"{line.created_at}-{line.id.encode().hex()}"
 
 
 def _place(cursor: str | None) -> tuple[int, str]:

@@ -29,6 +29,9 @@ class ServerSettings(MediaSettings):
     open_media: bool = Field(
         False, description="Published videos are served to everybody; false: only to whoever has a key or a link"
     )
+    playback_hours: float = Field(
+        12.0, gt=0, le=8_760, description="How long a signed playback link works, rounded up to a full hour"
+    )
     rate_limit: int = Field(1_200, ge=1, description="Requests that a key may make in a minute")
     worker_rate_limit: int = Field(
         60_000, ge=1, description="Requests that the workers of one key may make together in a minute"
@@ -44,7 +47,7 @@ class ServerSettings(MediaSettings):
     upload_hours: float = Field(24.0, gt=0, description="How long an unfinished upload waits for its next byte")
     upload_reserve_bytes: int = Field(1 << 30, ge=0, description="Free space that uploads leave on the disk")
     source_folders: tuple[str, ...] = Field(
-        (), description="Folders on the server whose files owners may name as sources; administrators may name any"
+        (), description="Folders, or s3:// prefixes, whose files owners may name as sources; administrators: any"
     )
     watch: tuple[str, ...] = Field((), description="Folders whose new films are transcoded by themselves")
     watch_settle_seconds: float = Field(

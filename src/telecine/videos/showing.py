@@ -11,13 +11,12 @@ from tempfile import TemporaryDirectory
 from telecine.artifacts import Artifacts
 from telecine.engine.views import Views
 from telecine.errors import NotFound, TelecineError
-from telecine.facts import Kept, Shelved
-from telecine.flows.transcode.collecting import INIT, STAGES, Recorded, collect
-from telecine.flows.transcode.plan import Plan
+from telecine.facts import Kept
+from telecine.flows.transcode.collecting import INIT, Recorded
 from telecine.media.export import Export
 from telecine.media.film import Film
 from telecine.media.playlists import Kind
-from telecine.videos.recorded import dropped_of, plan_of
+from telecine.videos.recorded import Recording
 
 
 class Showing:
@@ -36,9 +35,7 @@ class Showing:
         self._forget()
 
     def _forget(self) -> None:
-        self._known: dict[int, Shelved] = {}
-        self._carried: list[Shelved] = []
-        self._base: tuple[Plan, dict[str, str]] | None = None  # what the rows were last read by
+        self._recording = Recording(self._views, self._job_id)
         self._shown: Film | None = None
         self._prefix = 0
 
@@ -53,7 +50,7 @@ class Showing:
     async def finish(self) -> Path:
         """The whole film; the path of its master playlist."""
         self._forget()
-        recorded = await self._recorded()
+        recorded = await self._recording.look()
         if recorded is None:
             raise NotFound(f"job {self._job_id} has nothing to show yet")
         if any(len(one.pieces) != recorded.segments for one in recorded.film.renditions):
@@ -63,7 +60,7 @@ class Showing:
         return self._folder / "master.m3u8"
 
     async def _grow(self) -> int:
-        if recorded := await self._recorded():
+        if recorded := await self._recording.look():
             shown, prefix, is_new = await asyncio.to_thread(self._look, recorded.film)
             if prefix and is_new:
                 await self._write(recorded, None)
@@ -73,33 +70,6 @@ class Showing:
     def _look(self, film: Film) -> tuple[Film, int, bool]:
         shown = film.preview()
         return shown, shown.prefix, shown != self._shown
-
-    # --- what is recorded --------------------------------------------------------------------------------------------
-
-    async def _recorded(self) -> Recorded | None:
-        """The film as it is now; None if there is none yet, or nothing else than at the last look."""
-        plan = await plan_of(self._views, self._job_id)
-        if plan is None or any(rung.name not in plan.inits for rung in plan.rungs):
-            return None  # there is no plan yet, or its encoder was not opened yet
-        job = await self._views.job(self._job_id)
-        base = (plan, await dropped_of(self._views, job))
-        rows = await self._views.kept_since(self._job_id, max(self._known, default=0), *STAGES)
-        news = {one.id: one for one in rows if self._known.get(one.id) != one}
-        if not news and base == self._base:
-            return None
-        self._known |= news
-        self._base = base
-        if len(self._carried) < len(plan.carried_ids) and job.subject is not None:
-            self._carried = await self._taken_over(plan, job.subject)
-        rows = sorted(self._known.values(), key=lambda one: (one.stage, one.position, one.kept.name))
-        return await asyncio.to_thread(collect, plan, rows + self._carried, base[1])
-
-    async def _taken_over(self, plan: Plan, subject: tuple[str, str]) -> list[Shelved]:
-        """Once published they are copies of their rows under this job; before, rows of the version before."""
-        if own := await self._views.carried(self._job_id):
-            return own
-        wanted = set(plan.carried_ids)
-        return [one for one in await self._views.published(*subject) if one.id in wanted]
 
     # --- the folder --------------------------------------------------------------------------------------------------
 

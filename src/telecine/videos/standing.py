@@ -7,16 +7,20 @@ from typing import Any
 
 from telecine.engine import Engine
 from telecine.engine.shown import JobLine, Page, SubjectLine, VersionView
+from telecine.engine.subjects import cursor_after
 from telecine.engine.views import Views
 from telecine.errors import NotFound
 from telecine.facts import Instant, Json, Shelved, Status
 from telecine.flows.transcode.flow import NAME
 from telecine.flows.transcode.packaging import MASTER
+from telecine.flows.transcode.pictures import THUMBS
 from telecine.videos.beginning import KIND
 from telecine.videos.status import Step, VideoStatus, beside, status_of, steps_of
 from telecine.videos.view import Progress, progress_of
 
 POSTER = "poster.jpg"
+# A list by status is sieved: so many are looked at for one page, which may then be short.
+MOST_LOOKED_AT = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +43,18 @@ class Video:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoPage(Video):
-    """A video in full. `progress`, `steps` and `claim` are those of `job`; `master` and `poster` are artifact keys."""
+    """A video in full. `progress`, `steps` and `claim` are those of `job`; `master`, `poster` and `thumbnails` are
+    artifact keys."""
 
     versions: tuple[VersionView, ...] = ()
+    jobs: tuple[JobLine, ...] = ()
     progress: Progress | None = None
     steps: tuple[Step, ...] = ()
     claim: str | None = None
     workers: tuple[str, ...] = ()
     master: str | None = None
     poster: str | None = None
+    thumbnails: str | None = None
 
 
 async def video_of(engine: Engine, video_id: str) -> Video:
@@ -56,11 +63,27 @@ async def video_of(engine: Engine, video_id: str) -> Video:
 
 
 async def videos_of(
-    engine: Engine, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
+    engine: Engine,
+    *,
+    owner: str | None = None,
+    status: VideoStatus | None = None,
+    cursor: str | None = None,
+    limit: int = 100,
 ) -> Page[Video]:
-    """A page of videos, those that were first heard of last in front."""
-    page = await engine.subjects(KIND, owner=owner, cursor=cursor, limit=limit)
-    return Page(tuple(Video(**_plain(line)) for line in page.items), page.next)
+    """A page of videos, those that were first heard of last in front. One by `status` may be short, and yet go on."""
+    found: list[Video] = []
+    looked_at = 0
+    while True:
+        page = await engine.subjects(KIND, owner=owner, cursor=cursor, limit=limit)
+        for line in page.items:
+            video = Video(**_plain(line))
+            if status in (None, video.status):
+                found.append(video)
+            if len(found) == limit and line is not page.items[-1]:
+                return Page(tuple(found), cursor_after(line))
+        cursor, looked_at = page.next, looked_at + len(page.items)
+        if len(found) == limit or cursor is None or looked_at >= MOST_LOOKED_AT:
+            return Page(tuple(found), cursor)
 
 
 def _plain(line: SubjectLine) -> dict[str, Any]:
@@ -79,9 +102,11 @@ async def page_of(engine: Engine, video_id: str) -> VideoPage:
     return VideoPage(
         **_plain(found),
         versions=found.versions,
+        jobs=found.jobs,
         **({} if job_id is None else await _job(engine.views, job_id)),
         master=_key(files, "package", MASTER),
         poster=_key(files, "poster", POSTER),
+        thumbnails=_key(files, "sprites", THUMBS),
     )
 
 

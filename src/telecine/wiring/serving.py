@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from socket import socket
 from typing import Any
 
@@ -29,7 +30,7 @@ from telecine.wiring import (
     open_artifacts,
     open_engine,
 )
-from telecine.wiring.observing import counting, observers
+from telecine.wiring.observing import counting, observers, traced
 from telecine.wiring.posting import posting
 from telecine.wiring.remote import for_workers, watching_keys
 from telecine.wiring.uploading import attended, upload_room
@@ -51,7 +52,7 @@ class Serving:
 
 async def run_server(settings: Settings, *, workers: int, ready: Callable[[Serving], None]) -> None:
     """Serve until SIGTERM or SIGINT. A restart touches no lease: they belong to workers, not to servers."""
-    async with open_engine(settings) as parts:
+    async with open_engine(settings) as plain, traced(plain, "server") as parts:
         own = built_in_flows(settings)
         sources = [source_of(name) for name in settings.flows]
         for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
@@ -130,6 +131,23 @@ class _Server(uvicorn.Server):
                 await told
         await serving
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at the first, hurry at the second. uvicorn would raise them again at its own end: then the process
+        dies before its duties have ended and its embedded worker has given back what it holds."""
+        loop, signals = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+        for number in signals:
+            loop.add_signal_handler(number, self._asked_to_stop)
+        try:
+            yield
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    def _asked_to_stop(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
     async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)
         self._listening.set()
@@ -156,7 +174,7 @@ async def _embedded(parts: Parts, flows: list[Flow | FlowSource], slots: int) ->
         return
     settings = parts.settings.model_copy(update={"slots": slots})
     settings.scratch.mkdir(parents=True, exist_ok=True)
-    own = Parts(settings, parts.store, parts.bell, parts.engine, parts.world)
+    own = replace(parts, settings=settings)
     worker = make_worker(own, flows, await hardware_labels(own))
     running = asyncio.create_task(worker.run(), name="worker")
     try:

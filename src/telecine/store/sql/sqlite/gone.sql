@@ -54,9 +54,3 @@ update subject_gone set cleared_at = {now} where kind = :kind and id = :id
 delete from subject_gone where (kind, id) in (
     select kind, id from subject_gone where cleared_at <= {now} - :age order by cleared_at limit :wanted
 ) returning jobs
-
--- name: secret_put
-insert into secret (name, value) values (:name, :value) on conflict do nothing
-
--- name: secret_get
-select value from secret where name = :name

@@ -1,0 +1,146 @@
+"""Bytes that never change, whole or in one range, from a folder or from a bucket; never more than a piece in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import stat
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.responses import Response, StreamingResponse
+
+from telecine.api.problems import problem
+from telecine.artifacts import Artifacts
+from telecine.engine.watching import File
+from telecine.errors import ArtifactDamaged, NotFound
+
+TYPES = {
+    "m3u8": "application/vnd.apple.mpegurl",
+    "m4s": "video/iso.segment",
+    "mp4": "video/mp4",
+    "jpg": "image/jpeg",
+    "vtt": "text/vtt",
+}
+PIECE = 1 << 18
+FAR_PIECE = 4 << 20
+_RANGE = re.compile(r"\s*(\d{0,18})\s*-\s*(\d{0,18})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of a request decides how it is answered."""
+
+    method: str
+    headers: Mapping[str, str]
+
+
+class BadRange(Exception):
+    """No such range, or more than one: nobody who plays a film needs several."""
+
+
+def range_in(text: str | None, size: int) -> tuple[int, int] | None:
+    """First and last byte; None: the whole. Units that nobody knows are passed over, as the standard wants it."""
+    unit, equals, wanted = (text or "").partition("=")
+    if text is None or unit.strip().lower() != "bytes":
+        return None
+    found = _RANGE.fullmatch(wanted) if equals else None
+    if found is None or not (found[1] or found[2]):
+        raise BadRange
+    if found[1]:
+        first, last = int(found[1]), int(found[2]) if found[2] else size - 1
+    else:
+        first, last = max(0, size - int(found[2])), size - 1
+    if first > last or first >= size:
+        raise BadRange
+    return first, min(last, size - 1)
+
+
+def is_known(asked: Asked, etag: str) -> bool:
+    """Whether who asks has it already."""
+    tags = [tag.strip().removeprefix("W/") for tag in asked.headers.get("if-none-match", "").split(",")]
+    return etag in tags or tags == ["*"]
+
+
+def send_text(asked: Asked, text: bytes, kind: str, headers: dict[str, str]) -> Response:
+    """A list; it may change, so it is asked for each time, but sent only when it did."""
+    etag = f'"{hashlib.sha256(text).hexdigest()}"'
+    headers = {**headers, "ETag": etag, "Cache-Control": "no-cache"}
+    if is_known(asked, etag):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    if asked.method == "HEAD":
+        return Response(media_type=TYPES[kind], headers={**headers, "Content-Length": str(len(text))})
+    return Response(text, media_type=TYPES[kind], headers=headers)
+
+
+async def send_file(asked: Asked, file: File, kind: str, headers: dict[str, str], artifacts: Artifacts) -> Response:
+    etag = f'"{file.sha256}"'
+    headers = {**headers, "ETag": etag, "Accept-Ranges": "bytes"}
+    if is_known(asked, etag):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    wanted = asked.headers.get("range") if asked.headers.get("if-range", etag) == etag else None
+    try:
+        part = range_in(wanted, file.size)
+    except BadRange:
+        gone = {"Content-Range": f"bytes */{file.size}", "Accept-Ranges": "bytes"}
+        return problem(416, "bad_range", f"one range of {file.size} bytes can be asked for, not this", headers=gone)
+    first, last = part or (0, file.size - 1)
+    status = HTTPStatus.OK
+    if part is not None:
+        headers["Content-Range"] = f"bytes {first}-{last}/{file.size}"
+        status = HTTPStatus.PARTIAL_CONTENT
+    headers["Content-Length"] = str(last - first + 1)
+    if asked.method == "HEAD":
+        return Response(status_code=status, headers=headers, media_type=TYPES[kind])
+    content = await _opened(file, first, last - first + 1, artifacts)
+    return StreamingResponse(content, status_code=status, headers=headers, media_type=TYPES[kind])
+
+
+async def _opened(file: File, start: int, length: int, artifacts: Artifacts) -> AsyncIterator[bytes]:
+    """The bytes; what is wrong with them is said before the first of them is sent."""
+    path = artifacts.path(file.key)
+    if path is not None:
+        return _from_disk(await asyncio.to_thread(_open, str(path), file), start, length)
+    first = await artifacts.read(file.key, start, min(FAR_PIECE, length), size=file.size)
+    return _from_afar(file, start, length, first, artifacts=artifacts)
+
+
+def _open(path: str, file: File) -> int:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise NotFound(f"the bytes of {file.name} are gone") from error
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode) or about.st_size != file.size:
+        os.close(handle)
+        raise ArtifactDamaged(f"{file.name} is not as it was recorded: make the film anew")
+    return handle
+
+
+async def _from_disk(handle: int, start: int, length: int) -> AsyncIterator[bytes]:
+    try:
+        end = start + length
+        while start < end:
+            piece = await asyncio.to_thread(os.pread, handle, min(PIECE, end - start), start)
+            if not piece:
+                raise ArtifactDamaged("a file became shorter while it was sent")
+            start += len(piece)
+            yield piece
+    finally:
+        os.close(handle)
+
+
+async def _from_afar(
+    file: File, start: int, length: int, first: bytes, *, artifacts: Artifacts
+) -> AsyncIterator[bytes]:
+    yield first
+    at, end = start + len(first), start + length
+    while at < end:
+        piece = await artifacts.read(file.key, at, min(FAR_PIECE, end - at), size=file.size)
+        if not piece:
+            raise ArtifactDamaged("a file became shorter while it was sent")
+        at += len(piece)
+        yield piece

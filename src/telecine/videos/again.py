@@ -1,0 +1,52 @@
+"""Make a video anew: all of it or chosen qualities. What is shown plays on until the new version is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from telecine.engine import Engine, Submission
+from telecine.engine.shown import SubjectView
+from telecine.errors import NotFound, WrongState
+from telecine.facts import Json
+from telecine.flows.transcode.flow import NAME
+from telecine.flows.transcode.spec import digest, parse
+from telecine.videos.beginning import KIND, Begun
+
+# What may be wished for otherwise; the source stays.
+FIXED = ("source", "sha256", "size", "name")
+
+
+async def retranscode(
+    engine: Engine, video_id: str, wishes: Mapping[str, Json] | None = None, *, priority: int | str = "normal"
+) -> Begun:
+    """A new job with the wishes of the last one, but for these. The same twice at once is one job."""
+    video = await engine.subject(KIND, video_id)
+    before = parse((await engine.views.job(_last(video))).spec)
+    kept = before.model_dump(exclude_defaults=True, exclude={"qualities"})
+    spec = parse({**kept, **{name: value for name, value in (wishes or {}).items() if name not in FIXED}})
+    mark = f"{NAME}:again:{video_id}:{digest(spec)}"
+    if video.open_job is not None and (await engine.views.job(video.open_job.id)).dedupe_key != mark:
+        raise WrongState(f"job {video.open_job.id} works on this video just now: wait for it, or cancel it")
+    [answer] = await engine.submit_many(
+        [
+            Submission(
+                flow=NAME,
+                spec=spec.model_dump(exclude_defaults=True),
+                owner=video.owner,
+                subject=(KIND, video_id),
+                priority=priority,
+                dedupe_key=mark,
+            )
+        ]
+    )
+    return Begun(answer.job_id, video_id, "submitted" if answer.created else "continued")
+
+
+def _last(video: SubjectView) -> int:
+    """The job that made what is shown, else the newest that tried to make something of it."""
+    shown = next((version.job_id for version in video.versions if version.current), None)
+    newest = next((line.id for line in video.jobs if line.flow == NAME), None)
+    found = shown if shown is not None else newest
+    if found is None:
+        raise NotFound(f"nothing tells what video {video.id!r} was made of: submit its source again")
+    return found

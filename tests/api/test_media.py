@@ -1,0 +1,313 @@
+"""Pieces and pictures over HTTP: whole or in one range, to whoever may watch, by nobody's paths."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from telecine.engine.keys import Scope
+from telecine.facts import DAY, HOUR
+from tests.api.front import Front
+from tests.api.shelf import SEGMENT, begun, finished, link_of, piece_of, published
+
+SIZE = len(SEGMENT)
+
+
+async def test_a_piece_is_sent_whole_and_may_be_kept_for_ever(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+
+    answer = await front.ada.get(f"/media/v/film-1/{piece.path}")
+
+    assert (answer.status_code, answer.content) == (200, SEGMENT)
+    assert answer.headers["content-type"] == "video/iso.segment"
+    assert answer.headers["content-length"] == str(SIZE)
+    assert answer.headers["etag"] == piece.etag
+    assert answer.headers["accept-ranges"] == "bytes"
+    assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+RANGES = [
+    ("bytes=0-0", 0, 0),
+    ("bytes=100-299", 100, 299),
+    ("bytes=10000-", 10_000, SIZE - 1),
+    ("bytes=-5", SIZE - 5, SIZE - 1),
+    ("bytes=-999999999999", 0, SIZE - 1),
+    ("bytes=5-999999999999999999", 5, SIZE - 1),
+    ("BYTES = 7 - 8", 7, 8),
+]
+NO_RANGES = [
+    *(f"bytes={SIZE}-", "bytes=5-4", "bytes=-0", "bytes=-", "bytes=", "bytes", "bytes=a-b", "bytes=0-1,4-5"),
+    *("bytes=" + ",".join(["0-"] * 900), "bytes=--5", "bytes=1-2-3", f"bytes={10**30}-", "bytes=0-0 0"),
+    "bytes=\u0663-\u0664",
+]
+
+
+async def test_one_range_is_sent(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+
+    for asked, first, last in RANGES:
+        answer = await front.ada.get(f"/media/v/film-1/{piece.path}", headers={"Range": asked})
+
+        assert (answer.status_code, answer.content) == (206, SEGMENT[first : last + 1]), asked
+        assert answer.headers["content-range"] == f"bytes {first}-{last}/{SIZE}"
+        assert answer.headers["content-length"] == str(last - first + 1)
+
+
+async def test_several_and_absurd_ranges_are_refused(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+
+    for asked in NO_RANGES:
+        answer = await front.ada.get(f"/media/v/film-1/{piece.path}", headers={"Range": asked.encode()})
+
+        assert (answer.status_code, answer.json()["code"]) == (416, "bad_range"), asked
+        assert answer.headers["content-range"] == f"bytes */{SIZE}"
+
+
+async def test_a_unit_that_nobody_knows_and_another_version_of_the_file_mean_the_whole(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    address = f"/media/v/film-1/{piece.path}"
+    part = {"Range": "bytes=0-9"}
+
+    assert (await front.ada.get(address, headers={"Range": "frames=0-9"})).status_code == 200
+    assert (await front.ada.get(address, headers={**part, "If-Range": '"other"'})).status_code == 200
+    assert (await front.ada.get(address, headers={**part, "If-Range": piece.etag})).status_code == 206
+
+
+async def test_who_has_it_already_is_told_so(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+
+    for known in (piece.etag, f'"x", W/{piece.etag}', "*"):
+        answer = await front.ada.get(f"/media/v/film-1/{piece.path}", headers={"If-None-Match": known})
+        assert (answer.status_code, answer.content) == (304, b"")
+        assert answer.headers["etag"] == piece.etag
+
+
+async def test_head_says_all_but_the_bytes(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    address = f"/media/v/film-1/{piece.path}"
+
+    whole, part = await front.ada.head(address), await front.ada.head(address, headers={"Range": "bytes=0-9"})
+
+    assert (whole.status_code, whole.content, whole.headers["content-length"]) == (200, b"", str(SIZE))
+    assert (part.status_code, part.content, part.headers["content-length"]) == (206, b"", "10")
+
+
+async def test_pictures_lie_beside_their_version(front: Front) -> None:
+    await published(front, "film-1")
+
+    poster = await front.ada.get("/media/v/film-1/v1/poster.jpg")
+
+    assert (poster.status_code, poster.headers["content-type"]) == (200, "image/jpeg")
+    assert (await front.ada.get("/media/v/film-1/v2/poster.jpg")).status_code == 404
+    assert (await front.ada.get("/media/v/film-1/v1/720p/00000.m4s")).status_code == 404
+
+
+async def test_others_see_nothing_and_nobody_needs_a_key(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    address = f"/media/v/film-1/{piece.path}"
+    session = await front.house.keys.log_in(await front.house.keys.link())
+    cookie = {"Cookie": f"telecine_session={session.text}"}
+
+    codes = [(await one.get(address)).status_code for one in (front.ada, front.admin, front.bob, front.worker)]
+
+    assert codes == [200, 200, 404, 401]
+    assert (await front.nobody.get(address)).status_code == 401
+    assert (await front.nobody.get(address, headers=cookie)).status_code == 200
+    absent = await front.bob.get(f"/media/v/film-9/{piece.path}")
+    foreign = await front.bob.get(address)
+    assert absent.json()["detail"].replace("film-9", "film-1") == foreign.json()["detail"]
+
+
+async def test_a_signed_link_needs_no_key_and_opens_one_video(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    other = await piece_of(front, await published(front, "film-2"))
+    base = await link_of(front, "film-1")
+
+    allowed = await front.nobody.get(base + piece.path)
+
+    assert (allowed.status_code, allowed.content) == (200, SEGMENT)
+    assert allowed.headers["cache-control"].startswith("public, max-age=")
+    assert (await front.nobody.get(base + other.path)).status_code == 404
+    assert (await front.nobody.get(base.replace("film-1", "film-2") + other.path)).status_code == 401
+    assert (await front.nobody.get(base + "v1/poster.jpg")).status_code == 200
+
+
+async def test_a_link_ends_and_cannot_be_altered(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    base = await link_of(front, "film-1")
+    token = base.split("/")[3]
+    later = f"{token[0]}{int(token[1:].partition('.')[0], 16) + 3600:x}.{token.partition('.')[2]}"
+
+    for bad in (later, "p" + token[1:], token[:-1], token + "a", "w.x", "", "w" + "f" * 400):
+        answer = await front.nobody.get(f"/media/t/{bad}/film-1/{piece.path}")
+        assert answer.status_code in (401, 404), bad
+    front.parts.store.now = await now(front) + 14 * HOUR
+    ended = await front.nobody.get(base + piece.path)
+
+    assert (ended.status_code, ended.json()["code"]) == (401, "key_invalid")
+    assert "expired" in ended.json()["detail"]
+
+
+async def now(front: Front) -> int:
+    [row] = await front.bed.ask("pulse_get")
+    return int(row["now"])
+
+
+async def test_whoever_guesses_links_is_slowed_down(front: Front) -> None:
+    limit = front.settings.bad_key_limit
+
+    codes = [(await front.nobody.get(f"/media/t/w1.{'a' * 32}/film/master.m3u8")).status_code for _ in range(limit + 2)]
+
+    assert codes[:limit] == [401] * limit
+    assert codes[-1] == 429
+
+
+async def test_open_media_shows_what_is_published_to_everybody_and_nothing_else(front: Front) -> None:
+    front.house.settings = front.settings.model_copy(update={"open_media": True})
+    shown = await piece_of(front, await published(front, "film-1"))
+    hidden = await piece_of(front, await begun(front, "film-2"))
+
+    assert (await front.nobody.get(f"/media/v/film-1/{shown.path}")).status_code == 200
+    assert (await front.bob.get(f"/media/v/film-1/{shown.path}")).status_code == 200
+    assert (await front.nobody.get(f"/media/v/film-2/{hidden.path}")).status_code == 404
+    stale = {"Cookie": "telecine_session=tcn_gone"}
+    assert (await front.nobody.get(f"/media/v/film-1/{shown.path}", headers=stale)).status_code == 200
+
+
+async def test_what_is_still_made_is_its_owners_by_key_or_by_a_link_for_previews(front: Front) -> None:
+    await published(front, "film-1")
+    job_id = await begun(front, "film-1", data=b"new" * 50)
+    piece = await piece_of(front, job_id)
+    watch, preview = await link_of(front, "film-1", "poster"), await link_of(front, "film-1", "preview")
+
+    assert (await front.ada.get(f"/media/v/film-1/{piece.path}")).content == b"new" * 50
+    assert (await front.nobody.get(preview + piece.path)).status_code == 200
+    assert (await front.nobody.get(watch + piece.path)).status_code == 404
+    assert (await front.bob.get(f"/media/v/film-1/{piece.path}")).status_code == 404
+
+
+async def test_a_version_that_was_replaced_plays_on_for_a_day_and_then_only_for_its_owner(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    base = await link_of(front, "film-1")
+    await begun(front, "film-1", data=b"new" * 50)
+    await finished(front, "film-1")
+
+    soon = await front.nobody.get(base + piece.path)
+    moment = await now(front)
+    front.parts.store.now = moment + 25 * HOUR
+    late_base = await link_of(front, "film-1")
+    late = await front.nobody.get(late_base + piece.path)
+
+    assert (soon.status_code, late.status_code) == (200, 404)
+    assert (await front.ada.get(f"/media/v/film-1/{piece.path}")).status_code == 200
+    assert (await front.nobody.get(late_base + "v2/poster.jpg")).status_code == 200
+    assert (await front.nobody.get(late_base + "v1/poster.jpg")).status_code == 404
+    assert moment + DAY < front.parts.store.now
+
+
+NAMES = [
+    *("s/../../../etc/passwd", "s/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "s/..%5c..%5cx", "s/1-1.m4s/../x"),
+    *("v1/../../telecine.db", "v1/%2e%2e/%2e%2e/telecine.db", "v1//etc/passwd", "v1/poster.jpg%00.m4s", "v1/%00"),
+    *("v1/plan.json", "v1/source", "s/1.m4s", "s/-1-1.m4s", "s/1-1.exe", f"s/{'9' * 18}-{'9' * 9}.m4s"),
+    *("s/" + "9" * 300 + "-1.m4s", "v99999999999999999999/master.m3u8", "v0/x", "vx/x", "v1/"),
+    *("preview/1/master.m3u8", "preview/x/y", "preview/99999999999999999999/x", "%00/x", "v1/%ff%fe"),
+    *("s/1-1.m4s%0d%0aX: y", "v1/poster.jpg;x", "v1/POSTER.JPG", "v1/./poster.jpg"),
+]
+
+
+async def test_no_name_in_an_address_leads_anywhere(front: Front) -> None:
+    await published(front, "film-1")
+    base = await link_of(front, "film-1")
+
+    for address in (f"{start}{name}" for name in NAMES for start in ("/media/v/film-1/", base)):
+        status, headers = await as_it_is(front, address)
+
+        assert status in (404, 422), address
+        assert headers[b"content-type"] == b"application/problem+json"
+
+
+async def as_it_is(front: Front, address: str) -> tuple[int, dict[bytes, bytes]]:
+    """Ask without a client that would tidy the address up."""
+    said: list[Any] = []
+    key = front.ada.headers["authorization"].encode()
+    scope = {
+        "type": "http", "method": "GET", "path": unquote(address, errors="replace"), "raw_path": address.encode(),
+        "query_string": b"", "headers": [(b"authorization", key)], "client": ("127.0.0.1", 1), "scheme": "http",
+        "http_version": "1.1", "server": ("telecine.test", 80), "root_path": "",
+    }  # fmt: skip
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    await front.app(scope, receive, send)
+    return said[0]["status"], dict(said[0]["headers"])
+
+
+async def test_a_video_of_a_strange_name_is_just_not_there(front: Front) -> None:
+    for video in ("%00", "a%00b", "..", "%2e%2e", "a%2fb", "%ff", "x" * 300, "%F0%9F%8E%AC"):
+        answer = await front.ada.get(f"/media/v/{video}/v1/master.m3u8")
+        assert answer.status_code in (404, 422), video
+
+
+async def test_bytes_that_are_gone_or_damaged_are_never_sent_as_if_they_were_whole(front: Front) -> None:
+    job_id = await published(front, "film-1")
+    piece = await piece_of(front, job_id)
+    path = front.house.artifacts.path(f"{job_id}/video@1/0/1/720p/00000.m4s")
+    assert path is not None
+
+    path.write_bytes(SEGMENT[:-1])
+    damaged = await front.ada.get(f"/media/v/film-1/{piece.path}")
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    linked = await front.ada.get(f"/media/v/film-1/{piece.path}")
+    path.unlink()
+    missing = await front.ada.get(f"/media/v/film-1/{piece.path}")
+
+    assert (damaged.status_code, damaged.json()["code"]) == (503, "artifact_damaged")
+    assert (linked.status_code, missing.status_code) == (404, 404)
+
+
+async def test_a_deleted_video_is_gone_for_every_way_of_watching(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    base = await link_of(front, "film-1")
+
+    assert (await front.ada.delete("/api/v1/videos/film-1")).status_code == 204
+
+    for client in (front.ada, front.admin, front.bob):
+        assert (await client.get(f"/media/v/film-1/{piece.path}")).status_code == 404
+    for path in (piece.path, "master.m3u8", "v1/poster.jpg"):
+        assert (await front.nobody.get(base + path)).status_code == 404
+
+
+async def test_servers_on_one_database_sign_with_the_same_secret(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1"))
+    base = await link_of(front, "film-1")
+
+    front.house.rooms.pop("media")  # another server has nothing in its memory
+
+    assert (await front.nobody.get(base + piece.path)).status_code == 200
+    assert len(await front.bed.sql("select * from secret where name = 'playback'")) == 1
+
+
+async def test_many_viewers_at_once_leave_no_file_open(front: Front) -> None:
+    piece = await piece_of(front, await published(front, "film-1", data=SEGMENT * 30), SEGMENT * 30)
+    client = await front.client(Scope.OWNER, owner="ada")
+
+    answers = await asyncio.gather(*(client.get(f"/media/v/film-1/{piece.path}") for _ in range(30)))
+
+    assert {answer.content == piece.data for answer in answers} == {True}
+    assert open_below(front.house.artifacts.folder) == []
+
+
+def open_below(folder: Path | None) -> list[str]:
+    """Files below it that this process has open."""
+    found = []
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.append(str(entry.readlink()))
+    return [name for name in found if name.startswith(str(folder))]
