@@ -22,7 +22,7 @@ from typing import Any
 
 from telecine.settings import Settings
 
-PROGRAM = Path(sys.executable).parent / "telecine"
+PROGRAM = str(Path(sys.executable).parent / "telecine")
 PATIENCE = 60.0
 # A lease that a test can outlive, and everything else sooner than in production.
 BRISK: dict[str, Any] = {"lease_seconds": 4, "beat_seconds": 0.5, "sweep_seconds": 0.3, "poll_seconds": 0.2}
@@ -62,7 +62,8 @@ class Outpost:
         return self.url
 
     def _died(self) -> bool:
-        assert self.server is not None and self.server.poll() is None, self.logs()
+        assert self.server is not None
+        assert self.server.poll() is None, self.logs()
         return False
 
     def register(self, name: str, **options: Any) -> Path:

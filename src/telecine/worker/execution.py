@@ -90,6 +90,8 @@ class Execution:
         lease = attempt.lease
         self._tools.held.attempts[attempt.key] = attempt
         self._tools.held.running += 1
+        if (observer := self._tools.options.observer) is not None:
+            observer.begun(lease)
         place = self._places[lease.flow, lease.stage, lease.version]
         if lease.limit is not None:
             late = Failed("hard time limit reached", code="timed_out")
@@ -202,6 +204,8 @@ class Execution:
         self._ended(attempt, fact)
 
     def _ended(self, attempt: Attempt, fact: Fact) -> None:
+        if (observer := self._tools.options.observer) is not None:
+            observer.ended(attempt.lease, fact)
         self._tools.held.running -= 1
         if attempt.timer is not None:
             attempt.timer.cancel()

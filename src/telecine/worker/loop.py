@@ -25,6 +25,7 @@ from telecine.errors import StoreError
 from telecine.facts import SECOND, Mode, Orders, Released
 from telecine.flow import Flow
 from telecine.worker.claims import Claims
+from telecine.worker.current import about
 from telecine.worker.execution import Execution, Places, Tools, places_of
 from telecine.worker.heart import Heart
 from telecine.worker.held import Attempt, Held
@@ -68,6 +69,7 @@ class Worker:
         self._heart = Heart(self._held, options, world, open_beat_words)
         self._claims = Claims(words, bell, self.lanes, options, world)
         self._outbox = Outbox(words, self._held, world, self._claims.freed.set)
+        self._outbox.observer = options.observer
         self._stops = 0
         self._late = float("inf")  # when a drain stops waiting
         self._stopped = asyncio.Event()
@@ -199,7 +201,8 @@ class Worker:
                 self._end(attempt, Released("stopped on order"), hard=False)
 
     def _lost_contact(self, attempt: Attempt) -> None:
-        log.warning("task %s: the lease could not be renewed, so its work was ended", attempt.lease.task_id)
+        lease = attempt.lease
+        log.warning("task %s: the lease could not be renewed, so its work was ended", lease.task_id, extra=about(lease))
         self._end(attempt, Released("lost contact"), hard=True)
 
     def _given_up(self) -> None:

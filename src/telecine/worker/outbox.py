@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from telecine.errors import Rejected, StoreError
 from telecine.facts import Answer, Done, Fact, Failed, Line, Released, Word
+from telecine.worker.current import Observer, about
 from telecine.worker.held import Attempt, Held
 from telecine.worker.words import Words
 from telecine.world import World
@@ -34,6 +35,7 @@ class Outbox:
         self._held = held
         self._world = world
         self._settled = settled
+        self.observer: Observer | None = None
         self._ready: list[tuple[Attempt, Fact]] = []
         self._wake = asyncio.Event()
         self.unsettled = 0
@@ -84,7 +86,8 @@ class Outbox:
             self._hear(attempt, fact, answer)
 
     def _unsayable(self, attempt: Attempt, fact: Fact, error: Exception) -> None:
-        log.error("task %s: its outcome cannot be stored: %r", attempt.lease.task_id, error)
+        lease = attempt.lease
+        log.error("task %s: its outcome cannot be stored: %r", lease.task_id, error, extra=about(lease))
         self.unsettled -= 1
         if isinstance(fact, Failed) and fact.code == UNSAYABLE:
             self._held.attempts.pop(attempt.key, None)  # the lease will run out
@@ -93,20 +96,24 @@ class Outbox:
             self.say(attempt, Failed(why, code=UNSAYABLE, permanent=True))
 
     def _hear(self, attempt: Attempt, fact: Fact, answer: Answer) -> None:
+        lease = attempt.lease
+        if self.observer is not None:
+            self.observer.settled(lease, answer)
         if answer.accepted:
             if isinstance(fact, Done):
                 self._held.done += 1
             elif isinstance(fact, Failed):
                 self._held.failed += 1
-                lease = attempt.lease
                 place = f"task {lease.task_id} (job {lease.job_id}, {lease.stage}[{lease.position}])"
-                log.warning("%s: attempt %s of %s failed: %s", place, lease.attempt, lease.max_attempts, fact.message)
+                told = (place, lease.attempt, lease.max_attempts, fact.message)
+                log.warning("%s: attempt %s of %s failed: %s", *told, extra=about(lease))
         elif answer.code == "job_cancelled":
             # Done came too late. Say that nobody works on it, so that the job can end now.
             self.say(attempt, Released("cancelled"))
             return
         else:
-            log.warning("task %s: %s was refused: %s", attempt.lease.task_id, type(fact).__name__, answer.code)
+            said = type(fact).__name__
+            log.warning("task %s: %s was refused: %s", lease.task_id, said, answer.code, extra=about(lease))
         self._held.attempts.pop(attempt.key, None)
 
 

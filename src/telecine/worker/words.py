@@ -32,6 +32,7 @@ from telecine.facts import (
     Word,
     WorkerId,
 )
+from telecine.worker.current import Observer
 from telecine.worker.place import Place
 
 
@@ -104,6 +105,7 @@ class WorkerOptions:
     term: float = 5.0  # from TERM to KILL
     media_nice: int = 0  # how far media children yield to other processes
     lease: Millis = LEASE
+    observer: Observer | None = None
 
     @property
     def lease_seconds(self) -> float:

@@ -7,7 +7,7 @@ taken for an outage, and outages pass.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
@@ -66,12 +66,16 @@ class Barred:
 class Server:
     """Open it with `async with`; for the loop that opened it."""
 
-    def __init__(self, url: str, key: str, barred: Barred) -> None:
+    def __init__(
+        self, url: str, key: str, barred: Barred, *, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
         self._barred = barred
+        self.trace_headers: Callable[[], dict[str, str]] = dict  # what ties a request to the attempt that makes it
         self._client = httpx.AsyncClient(
             base_url=f"{url}/api/worker/",
             headers={"Authorization": f"Bearer {key}"},
             timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            transport=transport,
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=20.0),
         )
 
@@ -101,7 +105,7 @@ class Server:
         wait: float = 0.0,
     ) -> httpx.Response:
         """An answer of success; otherwise the error that it stands for."""
-        given = dict(headers or {})
+        given = {**self.trace_headers(), **(headers or {})}
         if isinstance(content, str):
             given["Content-Type"] = "application/json"
         elif content is not None:
