@@ -20,6 +20,7 @@ from tests.make import a_flow
 FLOW = a_flow("cut", "join")
 LANES = {FLOW.graph.lane(number): "film" for number in range(2)}
 FOR_EVER = float("inf")
+NOBODY = WorkerId(0)
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Hand:
     words: FarWords
     client: httpx.AsyncClient
     key_id: str
-    worker: WorkerId = WorkerId(0)
+    worker: WorkerId = NOBODY
 
     async def enlist(self, **about: Any) -> WorkerId:
         self.worker = await self.words.enlist(registration(**about))
