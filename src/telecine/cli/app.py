@@ -22,6 +22,7 @@ from telecine.cli import (
     transcode,
     videos,
     watch,
+    webhooks,
     worker,
 )
 from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, complain, exit_code
@@ -62,11 +63,11 @@ def _options(
 PANELS = {
     "Media": (transcode.transcode, videos.videos, videos.video, sample.sample),
     "Jobs": (submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, logs.logs, events.events),
-    "Server": (serve.serve, serve.login, serve.keys),
+    "Server": (serve.serve, serve.login, serve.keys, webhooks.webhooks),
     "Fleet": (worker.worker, fleet.workers, fleet.flows, fleet.locks),
     "Set-up": (setup.migrate, doctor.doctor, setup.config),
 }
-GROUPS = {fleet.workers: "workers", fleet.flows: "flows", serve.keys: "keys"}
+GROUPS = {fleet.workers: "workers", fleet.flows: "flows", serve.keys: "keys", webhooks.webhooks: "webhooks"}
 for panel, commands in PANELS.items():
     for command in commands:
         if isinstance(command, typer.Typer):
