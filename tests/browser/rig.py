@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,21 +102,42 @@ def play(
 
     `seconds` is how long any single thing may take; `rate` is how fast it plays.
     """
+    with page(folder, asked) as url:
+        return show(url, f"{url}/{master}", scenario, seconds=seconds, rate=rate, screenshot=screenshot)
+
+
+@contextmanager
+def page(folder: Path, asked: Callable[[str], None] | None = None) -> Iterator[str]:
+    """Serve the page with the player, and a folder beside it; the address of both."""
     home = installed()
     extras = {f"/rig/{name}": HERE / name for name in ("page.html", "page.js")}
     extras["/rig/hls.js"] = home / "node_modules" / "hls.js" / "dist" / "hls.min.js"
     with served(folder, extras, asked) as url:
-        order = {
-            "home": str(home),
-            "chromium": str(home / "unpacked" / "chromium"),
-            "url": url,
-            "film": f"{url}/{master}",
-            "scenario": scenario,
-            "seconds": seconds,
-            "rate": rate,
-            "screenshot": str(screenshot) if screenshot else None,
-        }
-        return _played([NODE, HERE / "play.mjs", json.dumps(order)])
+        yield url
+
+
+def show(
+    url: str,
+    film: str,
+    scenario: str = "vod",
+    *,
+    seconds: float = 20,
+    rate: float = 1,
+    screenshot: Path | None = None,
+) -> Played:
+    """Play a film from wherever it is, in the page at `url`."""
+    home = installed()
+    order = {
+        "home": str(home),
+        "chromium": str(home / "unpacked" / "chromium"),
+        "url": url,
+        "film": film,
+        "scenario": scenario,
+        "seconds": seconds,
+        "rate": rate,
+        "screenshot": str(screenshot) if screenshot else None,
+    }
+    return _played([NODE, HERE / "play.mjs", json.dumps(order)])
 
 
 def assert_without_gap(seen: dict[str, Any], length: float) -> None:
