@@ -14,6 +14,7 @@ import asyncpg
 from telecine.store.postgres import Postgres
 from telecine.store.sqlite import connect
 from telecine.store.statements import load
+from tests.contract.request_plans import REQUESTS
 from tests.make import NOW as THE_TIME
 from tests.scene import Scene, played
 
@@ -104,6 +105,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("figure_rest", {"most": SOME}),
     ("figure_recent", {"most": SOME}),
     ("tally_look", {"seq": ENDED // 2, "wanted": SOME}),
+    *REQUESTS,
 ]
 
 
@@ -126,6 +128,7 @@ ROWS: dict[str, dict[str, str]] = {
         "priority": "5",
         "spec": "'{}'",
         "created_at": f"{T} + i",
+        "started_at": f"case when {ENDS} then {T} + i end",
         "ended_at": f"case when {ENDS} then {T} + i end",
     },
     "stage": {

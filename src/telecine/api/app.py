@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from telecine.api import (
@@ -37,9 +40,10 @@ ABOUT = """Durable media processing over HTTP.
 Send a key as `Authorization: Bearer tcn_…`. Errors are `application/problem+json` with one sentence and a stable
 `code`. Lists have a `next` cursor. Times are milliseconds since 1970 by the database's clock."""
 
+# What is asked most comes first: routes are tried in this order.
 ROUTERS = (
-    jobs.router, tasks.router, flows.router, videos.router, uploads.router, workers.router, keys.router,
-    webhooks.router, stats.router, live.router, remote.router, media.router, login.router, health.router,
+    jobs.router, remote.router, live.router, tasks.router, videos.router, media.router, uploads.router, flows.router,
+    workers.router, keys.router, webhooks.router, stats.router, login.router, health.router,
 )  # fmt: skip
 
 
@@ -56,6 +60,20 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
+def flat(routers: Iterable[APIRouter]) -> Iterator[BaseRoute]:
+    """All routes in one list: FastAPI would look through each router, and what it includes, twice at every request.
+
+    So a prefix belongs to the router whose routes need it, not to one that includes others.
+    """
+    for context in iter_route_contexts([route for router in routers for route in router.routes]):
+        route = context.original_route
+        if context.path != getattr(route, "path", None):
+            raise ValueError(f"{context.path} has its prefix from a router around its own")
+        if isinstance(route, APIRoute):
+            route.unique_id = route.name  # what clients that are made from the schema call it
+        yield route
+
+
 def create_app(house: House) -> FastAPI:
     """The server's application; the page comes last, since it answers to every other address."""
     app = Application(
@@ -65,12 +83,10 @@ def create_app(house: House) -> FastAPI:
         docs_url="/docs",
         redoc_url=None,
         separate_input_output_schemas=False,
-        generate_unique_id_function=lambda route: route.name,
     )
     app.state.house = house
     problems.install(app)
-    for router in ROUTERS:
-        app.include_router(router)
+    app.router.routes.extend(flat(ROUTERS))
     page.install(app)
     if house.settings.allowed_origins:
         app.add_middleware(

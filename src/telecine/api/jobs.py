@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query
 from pydantic import BaseModel, ConfigDict, model_validator
+from starlette.requests import Request
 from starlette.responses import Response
 
 from telecine.api import bulk, jobparts
 from telecine.api.answers import answer
 from telecine.api.auth import Owner, visible
 from telecine.api.bulk import actor, within
-from telecine.api.house import Here
+from telecine.api.house import Here, house_of
 from telecine.api.problems import answers
 from telecine.api.submitting import Made, NewJob, Standing, submit_all
 from telecine.api.words import (
@@ -36,6 +37,7 @@ from telecine.engine.shown import JobLine, JobView, Page
 from telecine.errors import BadSpec
 from telecine.facts import Status
 
+# The two that are asked most take their house from the request: a dependency costs more than what it brings.
 router = APIRouter()
 single = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
 
@@ -88,9 +90,9 @@ class Reason(BaseModel):
     response_model=Made,
     responses={201: {"links": LINKS}, 200: {"model": Made, "links": LINKS}, **answers(401, 403, 404, 409, 422, 429)},
 )
-async def submit_job(wanted: NewJob, who: Owner, house: Here, key: IdempotencyKey = None) -> Response:
+async def submit_job(wanted: NewJob, who: Owner, request: Request, key: IdempotencyKey = None) -> Response:
     """Submit a job. 201: made; 200: it was there before, by its key or as an unfinished twin."""
-    [made] = await submit_all(house, who, [wanted], key)
+    [made] = await submit_all(house_of(request), who, [wanted], key)
     place = {"Location": f"/api/v1/jobs/{made.job_id}"}
     return answer(Made(made.job_id, made.created), status=201 if made.created else 200, headers=place)
 
@@ -122,9 +124,9 @@ async def list_jobs(
 
 
 @single.get("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 429))
-async def get_job(job_id: JobPath, who: Owner, house: Here) -> Response:
+async def get_job(job_id: JobPath, who: Owner, request: Request) -> Response:
     """One job in full, also one that was put away. Its `ETag` is the version that `If-Match` of an edit takes."""
-    job = await house.engine.views.job(job_id)
+    job = await house_of(request).engine.views.job(job_id)
     visible(who, job.owner, f"there is no job {job_id}")
     return answer(job, headers={"ETag": f'"{job.version}"', **FRESH})
 

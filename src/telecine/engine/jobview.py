@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from telecine.engine.shelf import Shelf
@@ -31,9 +30,7 @@ def live_job(job_id: int, shelf: Shelf, most: int = MOST_SHOWN) -> Steps[JobView
     if not rows:
         return None
     graph = (yield from shelf.fetch([rows[0]["flow_id"]]))[rows[0]["flow_id"]]
-    results = yield Ask("view_results", {"id": job_id, "most": most})
-    found = tuple(Result(stage=r["name"], position=r["position"], value=json.loads(r["result"])) for r in results)
-    return replace(_job(rows[0], graph), results=found)
+    return _job(rows[0], graph)
 
 
 def archived(job_id: int) -> Steps[tuple[dict[str, Any], int]]:
@@ -119,6 +116,10 @@ def _job(row: Row, graph: Graph) -> JobView:
         retries=sum(item.get("bad", 0) for item in seen),
         workers=_workers(seen),
         waits_for=tuple(loads(row["waits_for"], [])),
+        results=tuple(
+            Result(stage=item["name"], position=item["position"], value=item["result"])
+            for item in loads(row["results"], [])
+        ),
     )
 
 

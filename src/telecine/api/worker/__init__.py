@@ -16,6 +16,6 @@ from telecine.api.worker.sources import router as sources
 from telecine.api.worker.storing import router as storing
 from telecine.api.worker.working import router as working
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = APIRouter()
 for part in (joining, working, keeping, storing, sources):
     router.include_router(part)

@@ -17,7 +17,7 @@ from telecine.facts import DAY, Mode
 from telecine.wire.joining import Enlist, Enlisted, Register, Registered, Terms, check_version
 from telecine.wire.said import OfWorker
 
-router = APIRouter()
+router = APIRouter(prefix="/api/worker", tags=["worker"])
 
 
 @router.post("/register", response_model=Registered, status_code=201, responses=answers(401, 403, 422, 429))
@@ -38,7 +38,12 @@ async def terms(who: Worker, room: Here) -> Response:
     """What a worker must know before it begins; also a way to find out whether its key works."""
     house = room.house
     return answer(
-        Terms(release=version("telecine"), lease_ms=house.engine.lease, shared=house.artifacts.folder is None)
+        Terms(
+            release=version("telecine"),
+            lease_ms=house.engine.lease,
+            shared=house.artifacts.folder is None,
+            trace=house.trace_seed,
+        )
     )
 
 

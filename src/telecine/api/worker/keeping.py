@@ -18,7 +18,7 @@ from telecine.facts import Kept, Lease
 from telecine.wire.said import Keep, OfLease, Shelves
 from telecine.wire.values import brief_to, kept_from, shelved_to
 
-router = APIRouter()
+router = APIRouter(prefix="/api/worker", tags=["worker"])
 LEASED = answers(401, 403, 409, 422, 429)
 HASH_SECONDS = 20.0
 

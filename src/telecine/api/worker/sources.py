@@ -20,7 +20,7 @@ from telecine.engine.keys import Caller
 from telecine.errors import NotFound
 from telecine.wire.said import Digest, Number, SourceSaid
 
-router = APIRouter()
+router = APIRouter(prefix="/api/worker", tags=["worker"])
 LENT = answers(401, 403, 404, 409, 422, 429)
 HASH_SECONDS = 5.0
 

@@ -31,7 +31,7 @@ from telecine.errors import Conflict, NotFound, Refused, TooLarge
 from telecine.facts import Lease
 from telecine.wire.said import BIGGEST, Digest, Number, Sha
 
-router = APIRouter()
+router = APIRouter(prefix="/api/worker", tags=["worker"])
 BLOCK = 1 << 20
 WINDOW = 8 << 20
 MOST_NAME = 500

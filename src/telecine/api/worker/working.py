@@ -44,7 +44,7 @@ from telecine.wire.values import (
     word_from,
 )
 
-router = APIRouter()
+router = APIRouter(prefix="/api/worker", tags=["worker"])
 LOST = answers(401, 403, 409, 422, 429)
 GONE = answers(401, 403, 410, 422, 429)
 

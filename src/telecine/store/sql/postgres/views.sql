@@ -9,24 +9,29 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
     (select json_agg(c)::text from (
         select t.stage, t.state, count(*) as count, coalesce(sum(t.progress::float8), 0) as progress
         from task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
-    -- By task, since attempts have no index by job.
-    (select json_agg(a)::text from (
+    -- What has not begun has none of these: most jobs that are looked at wait. Attempts by task: they have no index by job.
+    case when j.started_at is not null or j.generation > 1 then (select json_agg(a)::text from (
         select t.stage, a.worker, w.name, min(a.started_at) as started_at,
             count(*) filter (where a.outcome not in ('done', 'released', 'cancelled', 'lost')) as bad
         from task t join attempt a on a.task_id = t.id left join worker w on w.id = a.worker
-        where t.job_id = j.id group by t.stage, a.worker, w.name) a) as attempts,
-    (select json_agg(r)::text from (
+        where t.job_id = j.id group by t.stage, a.worker, w.name) a) end as attempts,
+    case when j.started_at is not null or j.generation > 1 then (select json_agg(r)::text from (
         select t.stage, t.worker, w.name, min(t.claimed_at) as started_at
         from task t left join worker w on w.id = t.worker
-        where t.job_id = j.id and t.state = 'running' group by t.stage, t.worker, w.name) r) as running,
-    (select json_agg(e)::text from (
+        where t.job_id = j.id and t.state = 'running' group by t.stage, t.worker, w.name) r) end as running,
+    case when j.started_at is not null or j.generation > 1 then (select json_agg(e)::text from (
         select t.stage, t.position, t.optional, t.tries, t.error from task t where t.job_id = j.id and t.state = 'error'
-        order by t.stage, t.position limit :most) e) as problems,
-    (select json_agg(o)::text from (
+        order by t.stage, t.position limit :most) e) end as problems,
+    case when j.started_at is not null or j.generation > 1 then (select json_agg(o)::text from (
         select o.name, t.stage, t.position, o.key, o.size, o.sha256, o.facts
         from artifact o join task t on t.id = o.task_id where o.job_id = j.id and o.key is not null
-        order by o.id limit :most) o) as outputs,
-    (select count(*) from artifact o where o.job_id = j.id and o.task_id is not null and o.key is not null)::integer as output_count,
+        order by o.id limit :most) o) end as outputs,
+    case when j.started_at is not null or j.generation > 1 then (select count(*) from artifact o
+        where o.job_id = j.id and o.task_id is not null and o.key is not null)::integer else 0 end as output_count,
+    case when j.started_at is not null or j.generation > 1 then (select json_agg(r)::text from (
+        select s.name, t.position, t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
+        where s.job_id = j.id and t.state = 'done' and t.result is not null
+        order by s.number desc, t.position limit :most) r) end as results,
     (select json_agg(f.after_id order by f.after_id)::text from job_after f where f.job_id = j.id) as waits_for
 from job j where j.id = :id
 
@@ -239,10 +244,6 @@ select
     (select count(*) from worker where gone_at is null and beat_at > {now} - :within::bigint)::integer as workers,
     (select coalesce(sum(slots), 0) from worker where gone_at is null and mode = 'active' and revoked_at is null
         and beat_at > {now} - :within::bigint)::integer as slots
-
--- name: view_results
-select s.name, t.position, t.result::text as result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
-where s.job_id = :id and t.state = 'done' and t.result is not null order by s.number desc, t.position limit :most
 
 -- name: subject_show
 select s.kind, s.id, s.owner, s.facts::text as facts, s.created_at, s.updated_at, s.current_version,

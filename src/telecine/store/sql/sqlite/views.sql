@@ -11,27 +11,33 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
     (select json_group_array(json_object('stage', c.stage, 'state', c.state, 'count', c.count, 'progress', c.progress)) from (
         select t.stage, t.state, count(*) as count, coalesce(sum(t.progress), 0) as progress
         from task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
-    (select json_group_array(json_object('stage', a.stage, 'worker', a.worker, 'name', a.name, 'started_at', a.started_at,
+    case when j.started_at is not null or j.generation > 1 then (select json_group_array(json_object('stage', a.stage, 'worker', a.worker, 'name', a.name, 'started_at', a.started_at,
         'bad', a.bad)) from (
         select t.stage, a.worker, w.name, min(a.started_at) as started_at,
             sum(a.outcome not in ('done', 'released', 'cancelled', 'lost')) as bad
         from task t join attempt a on a.task_id = t.id left join worker w on w.id = a.worker
-        where t.job_id = j.id group by t.stage, a.worker, w.name) a) as attempts,
-    (select json_group_array(json_object('stage', r.stage, 'worker', r.worker, 'name', r.name, 'started_at', r.started_at))
+        where t.job_id = j.id group by t.stage, a.worker, w.name) a) end as attempts,
+    case when j.started_at is not null or j.generation > 1 then (select json_group_array(json_object('stage', r.stage, 'worker', r.worker, 'name', r.name, 'started_at', r.started_at))
         from (
         select t.stage, t.worker, w.name, min(t.claimed_at) as started_at
         from task t left join worker w on w.id = t.worker
-        where t.job_id = j.id and t.state = 'running' group by t.stage, t.worker, w.name) r) as running,
-    (select json_group_array(json_object('stage', e.stage, 'position', e.position, 'optional', e.optional, 'tries', e.tries,
+        where t.job_id = j.id and t.state = 'running' group by t.stage, t.worker, w.name) r) end as running,
+    case when j.started_at is not null or j.generation > 1 then (select json_group_array(json_object('stage', e.stage, 'position', e.position, 'optional', e.optional, 'tries', e.tries,
         'error', json(e.error))) from (
         select t.stage, t.position, t.optional, t.tries, t.error from task t where t.job_id = j.id and t.state = 'error'
-        order by t.stage, t.position limit :most) e) as problems,
-    (select json_group_array(json_object('name', o.name, 'stage', o.stage, 'position', o.position, 'key', o.key,
+        order by t.stage, t.position limit :most) e) end as problems,
+    case when j.started_at is not null or j.generation > 1 then (select json_group_array(json_object('name', o.name, 'stage', o.stage, 'position', o.position, 'key', o.key,
         'size', o.size, 'sha256', o.sha256, 'facts', json(o.facts))) from (
         select o.name, t.stage, t.position, o.key, o.size, o.sha256, o.facts
         from artifact o join task t on t.id = o.task_id where o.job_id = j.id and o.key is not null
-        order by o.id limit :most) o) as outputs,
-    (select count(*) from artifact o where o.job_id = j.id and o.task_id is not null and o.key is not null) as output_count,
+        order by o.id limit :most) o) end as outputs,
+    case when j.started_at is not null or j.generation > 1 then (select count(*) from artifact o
+        where o.job_id = j.id and o.task_id is not null and o.key is not null) else 0 end as output_count,
+    case when j.started_at is not null or j.generation > 1 then (
+        select json_group_array(json_object('name', r.name, 'position', r.position, 'result', json(r.result))) from (
+        select s.name, t.position, t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
+        where s.job_id = j.id and t.state = 'done' and t.result is not null
+        order by s.number desc, t.position limit :most) r) end as results,
     (select json_group_array(f.after_id) from (select after_id from job_after where job_id = j.id order by after_id) f)
         as waits_for
 from job j where j.id = :id
@@ -252,10 +258,6 @@ select
     (select count(*) from worker where gone_at is null and beat_at > {now} - :within) as workers,
     (select coalesce(sum(slots), 0) from worker where gone_at is null and mode = 'active' and revoked_at is null
         and beat_at > {now} - :within) as slots
-
--- name: view_results
-select s.name, t.position, t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
-where s.job_id = :id and t.state = 'done' and t.result is not null order by s.number desc, t.position limit :most
 
 -- name: subject_show
 select s.kind, s.id, s.owner, s.facts as facts, s.created_at, s.updated_at, s.current_version,
