@@ -71,6 +71,8 @@ class House:
     vitals: Vitals
     # All metrics, as Prometheus reads them.
     metrics: Callable[[], Awaitable[bytes]]
+    # From which workers make the ids of traces; none: nothing is traced.
+    trace_seed: str | None = None
     # Who hears of every request.
     watchers: tuple[Watcher, ...] = ()
     # By flow: how its workers' results are looked at. A flow without one is believed.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from telecine.engine.stream import Stream
 from telecine.facts import Millis
@@ -41,11 +41,18 @@ class Tally:
         self._store, self._events, self._world = store, events, world
         self._is_founded = False
 
-    async def count(self) -> int:
-        """One pass: how many events were counted. Less than `AT_ONCE`: there are no more."""
+    async def count(self, heard: Callable[[Row], None] | None = None) -> int:
+        """One pass: how many events were counted. Less than `AT_ONCE`: there are no more.
+
+        `heard` is told each of them, after the commit: once in the whole fleet, or never if we die before.
+        """
         await self._found()
         await self._events.number()
-        return await self._store.run(counting)
+        rows = await self._store.run(counting)
+        if heard is not None:
+            for row in rows:
+                heard(row)
+        return len(rows)
 
     async def identity(self) -> int:
         """A number that no other database has."""
@@ -70,14 +77,15 @@ class Tally:
         self._is_founded = True
 
 
-def counting(wanted: int = AT_ONCE) -> Steps[int]:
+def counting(wanted: int = AT_ONCE) -> Steps[Rows]:
+    """Count some; the rows that were."""
     held = yield Ask("tally_hold", {})
     if not held:
-        return 0  # somebody else counts just now
+        return ()  # somebody else counts just now
     seq = max(held[0]["seq"], held[0]["pruned"])
-    rows = yield Ask("tally_look", {"seq": seq, "wanted": wanted})
+    rows: Rows = yield Ask("tally_look", {"seq": seq, "wanted": wanted})
     if not rows:
-        return 0
+        return ()
     sums: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for name, labels, value in counted(row):
@@ -86,7 +94,7 @@ def counting(wanted: int = AT_ONCE) -> Steps[int]:
     if counts:
         yield Write("tally_add", {"counts": counts})
     yield Ask("tally_move", {"seq": rows[-1]["seq"]})
-    return len(rows)
+    return rows
 
 
 def counted(row: Row) -> Iterator[Count]:

@@ -55,7 +55,7 @@ class Formatter(ProcessorFormatter):
     """Lines of the standard library's loggers, ours and others'. `trace_of` names the trace of a job, if it has one."""
 
     def __init__(self, style: str, trace_of: Callable[[int], str | None] | None = None) -> None:
-        self._trace_of = trace_of
+        self.trace_of = trace_of
         shared: list[Any] = [structlog.contextvars.merge_contextvars, ExtraAdder(), self._place]
         last: list[Any] = [_stamp, _clean]
         last.append(structlog.processors.JSONRenderer(ensure_ascii=False) if style == "json" else _as_text)
@@ -68,8 +68,8 @@ class Formatter(ProcessorFormatter):
             mine = {"job": lease.job_id, "task": lease.task_id, "token": lease.token, "worker": lease.worker}
             for key, value in mine.items():
                 event.setdefault(key, value)
-        if self._trace_of is not None and isinstance(job := event.get("job"), int) and "trace" not in event:
-            event["trace"] = self._trace_of(job)
+        if self.trace_of is not None and isinstance(job := event.get("job"), int) and "trace" not in event:
+            event["trace"] = self.trace_of(job)
         return event
 
 
@@ -109,10 +109,17 @@ def _as_text(logger: Any, name: str, event: Mapping[str, Any]) -> str:
     return line if error is None else "\n    ".join([line, *map(neutral, error.splitlines())])
 
 
-def log_to(stream: TextIO, level: str, style: str, trace_of: Callable[[int], str | None] | None = None) -> None:
+def name_traces(trace_of: Callable[[int], str | None] | None) -> None:
+    """From now on lines about a job name its trace."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, Formatter):
+            handler.formatter.trace_of = trace_of
+
+
+def log_to(stream: TextIO, level: str, style: str) -> None:
     """Let every logger of this process write there."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Formatter(style, trace_of))
+    handler.setFormatter(Formatter(style))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -8,7 +8,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 MOST_WORKERS = 200
 OTHER = "other"
+NOTHING: Mapping[str, Any] = {}
 
 # By the name in the tally: name of the metric, what it counts, its labels.
 TOTALS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -44,6 +45,14 @@ TIMES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "task_seconds": ("telecine_task_duration_seconds", "Attempts that succeeded", ("flow", "stage")),
 }
 
+REDIS = {
+    "errors": "Questions that Redis did not answer",
+    "refusals": "Questions that Redis refused",
+    "outages": "How often the circuit opened",
+    "rings": "Wake-ups that were sent",
+    "wakeups": "Wake-ups that were heard",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -51,7 +60,7 @@ class Snapshot:
 
     figures: Figures | None
     seconds: float = 0.0
-    redis: Mapping[str, float] = field(default_factory=dict)
+    redis: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Metrics:
@@ -97,9 +106,19 @@ def of_fleet(snapshot: Snapshot) -> Iterator[Metric]:
     yield _gauge("telecine_sweep_age_seconds", "How long ago somebody looked for lost leases", figures.pulse / SECOND)
 
 
-def of_redis(told: Mapping[str, float]) -> Iterator[Metric]:
-    for name, value in sorted(told.items()):
-        yield _gauge(f"telecine_redis_{name}", "Redis beside this server; see docs/observability.md", value)
+def of_redis(told: Mapping[str, Any]) -> Iterator[Metric]:
+    """What the line to Redis says of itself; nothing where there is none."""
+    if not told:
+        return
+    open_now = told["circuit"] != "closed"
+    yield _gauge("telecine_redis_circuit_open", "Redis is away, the database carries the wake-ups", open_now)
+    yield _gauge("telecine_redis_listening", "Are wake-ups by Redis heard?", told["listening"])
+    for name, meaning in REDIS.items():
+        yield CounterMetricFamily(f"telecine_redis_{name}", meaning, value=told[name])
+    hints = CounterMetricFamily("telecine_redis_hints", "Hints of what is most urgent, by use", labels=["use"])
+    for use in ("offered", "taken", "stale"):
+        hints.add_metric([use], told[f"hints_{use}"])
+    yield hints
 
 
 def _gauge(name: str, meaning: str, value: float) -> Metric:
@@ -188,12 +207,14 @@ def _recent(figures: Figures) -> Iterator[Metric]:
     yield _gauge("telecine_task_retry_rate", "Share of the latest attempts that are to be tried again", rate)
 
 
-async def or_nothing(read: Callable[[], Awaitable[Figures]], seconds: Callable[[], float]) -> Snapshot:
+async def or_nothing(
+    read: Callable[[], Awaitable[Figures]], seconds: Callable[[], float], redis: Mapping[str, Any] = NOTHING
+) -> Snapshot:
     """The figures, or word that there are none: a scrape must not fail with the database."""
     began = seconds()
     try:
         figures = await read()
     except (StoreError, TimeoutError, OSError) as error:
         log.warning("no figures: %r", error)
-        return Snapshot(None)
-    return Snapshot(figures, seconds() - began)
+        return Snapshot(None, redis=redis)
+    return Snapshot(figures, seconds() - began, redis)

@@ -12,8 +12,11 @@ log = logging.getLogger("telecine.access")
 
 SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Asked every few seconds by machines: not worth a line, unless somebody wants to see everything.
-QUIET = ("/health", "/health/live", "/api/health", "/metrics")
+# Asked every few seconds by machines: while it goes well, not worth a line, unless somebody wants to see everything.
+CHATTER = frozenset(
+    {"/health", "/health/live", "/api/health", "/metrics", "/api/worker/heartbeat", "/api/worker/claim"}
+)
+BAD = 400
 
 
 class RequestMetrics:
@@ -61,8 +64,12 @@ class AccessLines:
         return None
 
     def over(self, visit: Visit) -> None:
-        level = logging.DEBUG if visit.route in QUIET else logging.INFO
+        level = logging.DEBUG if is_chatter(visit) else logging.INFO
         if log.isEnabledFor(level):
             ms = round(visit.seconds * 1000, 1)
             told = {"method": visit.method, "route": visit.route, "status": visit.status, "ms": ms, "key": visit.key_id}
             log.log(level, "%s %s %s", visit.method, visit.route, visit.status, extra=told)
+
+
+def is_chatter(visit: Visit) -> bool:
+    return visit.route in CHATTER and visit.status < BAD

@@ -44,6 +44,7 @@ class Terms(Said):
     version: int = VERSION
     release: str
     lease_ms: int
+    trace: str | None = Field(None, description="From which the ids of traces are made, if the server traces")
     shared: bool = Field(description="Artifacts are in a bucket, so a file on the server's disk is stored there, too")
 
 

@@ -30,6 +30,7 @@ from telecine.wiring import bells
 from telecine.world import World
 
 if TYPE_CHECKING:
+    from telecine.observe.tracing import Tracing
     from telecine.worker import FlowSource, Worker
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Parts:
     engine: Engine
     world: World
     news: Bell | None = None
+    tracing: Tracing | None = None
 
 
 @asynccontextmanager
@@ -171,6 +173,7 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequen
         beat=settings.beat_seconds,
         sweep=settings.sweep_seconds,
         lease=parts.engine.lease,
+        observer=parts.tracing,
     )
 
     @asynccontextmanager
@@ -186,7 +189,9 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequen
 
 async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
-    async with open_engine(settings, world=world) as parts:
+    from telecine.wiring.observing import traced  # noqa: PLC0415 - it imports us
+
+    async with open_engine(settings, world=world) as plain, traced(plain, "worker") as parts:
         make_scratch(settings.scratch)
         own = built_in_flows(settings)
         flows = own + [flow for source in sources for flow in working.load_flows(source)]

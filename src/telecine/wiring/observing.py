@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,19 @@ from prometheus_client import CollectorRegistry
 
 from telecine.engine.figures import Figures, ping, read_figures
 from telecine.engine.tally import AT_ONCE, Tally
-from telecine.errors import StoreError
+from telecine.errors import BadSpec, StoreError
 from telecine.facts import SECOND
+from telecine.observe.logs import name_traces
 from telecine.observe.metrics import Metrics, Snapshot, or_nothing
 from telecine.observe.requests import AccessLines, RequestMetrics
 from telecine.observe.shared import Shared
 from telecine.observe.vitals import PATIENCE, Probes, Vitals
 from telecine.settings import Settings
+from telecine.wiring.bells import redis_of
 
 if TYPE_CHECKING:
     from telecine.artifacts import Artifacts
+    from telecine.observe.tracing import Tracing
     from telecine.wiring import Parts
 
 log = logging.getLogger(__name__)
@@ -43,14 +47,20 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
 
     figures = Shared(read, FIGURES_SECONDS, world.mono)
 
+    redis = redis_of(parts.bell)
+
+    async def redis_answers() -> bool:
+        return redis is not None and await redis.ping() is not None
+
     async def look() -> Snapshot:
-        return await or_nothing(figures.get, world.mono)
+        told = {} if redis is None else asdict(redis.vitals())
+        return await or_nothing(figures.get, world.mono, told)
 
     probes = Probes(
         ping=lambda: ping(store),
         schema=lambda: schema_of(parts),
         figures=figures.get,
-        redis=None,
+        redis=None if redis is None else redis_answers,
         needs_redis=settings.queue_mode == "redis",
         rooms=_rooms(settings, artifacts),
         reserve=settings.upload_reserve_bytes,
@@ -60,12 +70,43 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
     return {
         "vitals": Vitals(probes),
         "metrics": Metrics(registry, look).text,
-        "watchers": (RequestMetrics(registry), AccessLines()),
+        "watchers": (RequestMetrics(registry), AccessLines(), *((parts.tracing,) if parts.tracing else ())),
+        "trace_seed": parts.tracing.seed if parts.tracing else None,
     }
 
 
 def _rooms(settings: Settings, artifacts: Artifacts) -> dict[str, Path | None]:
     return {"artifacts": artifacts.folder, "uploads": settings.uploads, "scratch": settings.scratch}
+
+
+@asynccontextmanager
+async def traced(parts: Parts, role: str) -> AsyncIterator[Parts]:
+    """The same parts with traces, if the settings ask for them."""
+    if parts.settings.trace_endpoint is None:
+        yield parts
+        return
+    seed = str(await Tally(parts.store, parts.engine.events, parts.world).identity())
+    async with open_tracing(parts.settings, seed, role) as tracing:
+        yield replace(parts, tracing=tracing)
+
+
+@asynccontextmanager
+async def open_tracing(settings: Settings, seed: str | None, role: str) -> AsyncIterator[Tracing | None]:
+    """Traces to `trace_endpoint`; without one, or without the installation's seed, none."""
+    if settings.trace_endpoint is None or seed is None:
+        yield None
+        return
+    try:
+        from telecine.observe.tracing import Tracing  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise BadSpec(f"trace_endpoint needs the extra `tracing`: pip install 'telecine[tracing]' ({error})") from error
+    tracing = Tracing(settings.trace_endpoint, seed, role)
+    name_traces(tracing.trace_of)
+    try:
+        yield tracing
+    finally:
+        name_traces(None)
+        await tracing.close()
 
 
 @asynccontextmanager
@@ -81,9 +122,10 @@ async def counting(parts: Parts) -> AsyncIterator[None]:
 
 
 async def _count_on(tally: Tally, parts: Parts) -> None:
+    heard = parts.tracing.heard if parts.tracing else None
     while True:
         try:
-            while await tally.count() == AT_ONCE:
+            while await tally.count(heard) == AT_ONCE:
                 pass
         except StoreError as error:
             log.warning("events were not counted: %s", error)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import stat
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from telecine.flow import Flow
 from telecine.settings import Settings
 from telecine.wire.joining import Terms
 from telecine.wiring import Parts, built_in_flows, make_scratch
+from telecine.wiring.observing import open_tracing
 from telecine.worker.far import Barred, FarBell, FarWords, Server
 from telecine.worker.outbox import insist
 from telecine.worker.source import FlowSource
@@ -49,9 +50,12 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
         async with server() as own:
             yield FarWords(own, barred, world)
 
-    async with server() as line:
+    async with server() as line, AsyncExitStack() as open_now:
         words = FarWords(line, barred, world)
         terms = await _terms(words, barred, world)
+        tracing = await open_now.enter_async_context(open_tracing(settings, terms.trace, "worker"))
+        if tracing is not None:
+            line.trace_headers = tracing.headers
         flows = built_in_flows(settings, shared=terms.shared)
         options = working.WorkerOptions(
             name=settings.worker_name,
@@ -63,6 +67,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
             poll=settings.poll_seconds,
             beat=min(settings.beat_seconds, terms.lease_ms / 1_000 / 4),
             lease=terms.lease_ms,
+            observer=tracing,
         )
         served: list[Flow | FlowSource] = [*flows, *sources]
         worker = working.Worker(words, FarBell(words), served, options, world, beat_words)

@@ -34,6 +34,7 @@ from telecine.wiring.observing import counting, observers, traced
 from telecine.wiring.posting import posting
 from telecine.wiring.remote import for_workers, watching_keys
 from telecine.wiring.uploading import attended, upload_room
+from telecine.wiring.watching import watching
 from telecine.worker import load_flows
 from telecine.worker.source import FlowSource, source_of
 
@@ -64,6 +65,7 @@ async def run_server(settings: Settings, *, workers: int, ready: Callable[[Servi
             await open_now.enter_async_context(watching_keys(parts))
             await open_now.enter_async_context(counting(parts))
             await open_now.enter_async_context(attended(house))
+            await open_now.enter_async_context(watching(parts))
             await open_now.enter_async_context(_embedded(parts, [*own, *sources], workers))
             server = _Server(uvicorn.Config(create_app(house), **_ways(settings)), house)
             await server.listen(lambda port: _announce(house, port, ready))

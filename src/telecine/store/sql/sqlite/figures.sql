@@ -72,7 +72,7 @@ on conflict do nothing
 select t.value as seq, c.pruned from tally t cross join event_counter c where t.name = 'seq' and t.labels = '[]'
 
 -- name: tally_look
-select e.seq, e.at, e.kind, e.data, j.flow, s.name as stage, j.started_at as job_started, a.started_at, a.ended_at,
+select e.seq, e.at, e.kind, e.job_id, j.created_at, j.generation, e.data, j.flow, s.name as stage, j.started_at as job_started, a.started_at, a.ended_at,
     a.outcome
 from (select * from event where seq > :seq order by seq limit :wanted) e
 left join job j on j.id = e.job_id
