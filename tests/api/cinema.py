@@ -36,6 +36,12 @@ class Cinema:
     ada: httpx.Client
     nobody: httpx.Client
     folder: Path
+    process: subprocess.Popen[str]
+
+    def kill(self) -> None:
+        """As a power cut would."""
+        self.process.kill()
+        self.process.wait()
 
     def begun(self, wishes: dict[str, Any]) -> dict[str, Any]:
         answer = self.ada.post("/api/v1/videos", json=wishes)
@@ -82,7 +88,7 @@ def cinema(folder: Path, *, workers: int = 1, **given: Any) -> Iterator[Cinema]:
             httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=60) as ada,
             httpx.Client(base_url=address, timeout=60) as nobody,
         ):
-            yield Cinema(address, ada, nobody, folder)
+            yield Cinema(address, ada, nobody, folder, process)
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -83,7 +83,7 @@ async def list_videos(
 ) -> Response:
     """Videos, those that came last in front. A page by `status` may be short and yet have a `next`."""
     if who.sees is not None and owner not in (None, who.owner):
-        return answer(Page[Video](()), Page[Video], headers=FRESH)
+        return answer(Page(()), Page[Video], headers=FRESH)
     owner = owner if who.sees is None else who.owner
     page = await videos_of(house.engine, owner=owner, status=status, cursor=cursor, limit=limit)
     return answer(page, Page[Video], headers=FRESH)
