@@ -141,8 +141,15 @@ class Deliveries:
         if state is not None and state not in STATES:
             raise BadSpec(f"a delivery is {', '.join(STATES)}, never {state!r}")
         [below] = after(cursor, (FOREVER,))
-        where = {"owner": owner, "webhook_id": webhook_id, "state": state, "below": below}
-        rows = await self._store.read(lambda: _asked("delivery_list", {**where, "wanted": limited(limit) + 1}))
+        where: dict[str, Any] = {"state": state, "below": below, "wanted": limited(limit) + 1}
+        if webhook_id is not None:
+            await Webhooks(self._store, self._world).get(webhook_id, owner=owner)
+            name, where = "delivery_of_webhook", {**where, "webhook_id": webhook_id}
+        elif owner is not None:
+            name, where = "delivery_of_owner", {**where, "owner": owner}
+        else:
+            name = "delivery_all"
+        rows = await self._store.read(lambda: _asked(name, where))
         return page([_view(row) for row in rows], limit, lambda one: (one.id,))
 
     async def retry(self, delivery_id: int, *, owner: str | None = None) -> None:

@@ -114,8 +114,8 @@ def _to_readers(news: Sequence[News], bag: _Bag) -> Steps[None]:
     readers: Rows = yield Ask("news_readers", {"owners": owners, "jobs": jobs})
     for one in told:
         for reader in _readers_of(one, readers):
-            letter = {"webhook_id": reader["id"], "host": host_of(reader["url"]), "kind": one.kind}
-            bag.letters.append({**letter, "event_seq": one.seq, "body": dumps(facts_of(one))})
+            who = {"webhook_id": reader["id"], "owner": reader["owner"], "host": host_of(reader["url"])}
+            bag.letters.append({**who, "kind": one.kind, "event_seq": one.seq, "body": dumps(facts_of(one))})
 
 
 def _readers_of(one: News, readers: Rows) -> Iterator[Row]:
@@ -161,7 +161,8 @@ def _alert(kind: str, one: News, rules: AlertRules, now: Instant, bag: _Bag) -> 
         return
     bag.cooldowns[kind] = (now, 0)
     body = dumps({**facts_of(one), "held_back": held})
-    bag.letters.append({"webhook_id": None, "host": rules.host, "kind": kind, "event_seq": one.seq, "body": body})
+    who = {"webhook_id": None, "owner": None, "host": rules.host}
+    bag.letters.append({**who, "kind": kind, "event_seq": one.seq, "body": body})
 
 
 def facts_of(one: News) -> dict[str, Json]:

@@ -101,8 +101,9 @@ class Webhooks:
 
     async def list(self, *, owner: str | None = None, cursor: str | None = None, limit: int = 100) -> Page[WebhookView]:
         [below] = after(cursor, (FOREVER,))
-        wanted = {"owner": owner, "id": None, "below": below, "wanted": limited(limit) + 1}
-        rows = await self._store.read(lambda: _asked("webhook_list", wanted))
+        where = {"below": below, "wanted": limited(limit) + 1}
+        name, wanted = ("webhook_all", where) if owner is None else ("webhook_list", {**where, "owner": owner})
+        rows = await self._store.read(lambda: _asked(name, wanted))
         return page([_view(row) for row in rows], limit, lambda one: (one.id,))
 
     async def get(self, webhook_id: int, *, owner: str | None = None) -> WebhookView:
@@ -120,9 +121,8 @@ class Webhooks:
             row = yield from _one(webhook_id, owner)
             if row["disabled_at"] is not None:
                 raise WrongState(f"webhook {webhook_id} is off, since its receiver said that it is gone; make another")
-            body = {"webhook": webhook_id, "owner": row["owner"]}
-            wanted = {"webhook_id": webhook_id, "host": host_of(row["url"]), "body": dumps(body)}
-            added = yield Ask("delivery_test", wanted)
+            wanted = {"webhook_id": webhook_id, "owner": row["owner"], "host": host_of(row["url"])}
+            added = yield Ask("delivery_test", {**wanted, "body": dumps({"webhook": webhook_id})})
             if not added:
                 raise Conflict(f"a test of webhook {webhook_id} is still on its way; look at its deliveries")
             return int(added[0]["id"])
@@ -215,8 +215,8 @@ def _room(owner: str, job_id: int | None) -> Steps[None]:
 
 
 def _one(webhook_id: int, owner: str | None) -> Steps[Row]:
-    rows = yield Ask("webhook_list", {"owner": owner, "id": webhook_id, "below": FOREVER, "wanted": 1})
-    if not rows:
+    rows = yield Ask("webhook_find", {"id": webhook_id})
+    if not rows or (owner is not None and rows[0]["owner"] != owner):
         raise NotFound(_nothing(webhook_id))
     row: Row = rows[0]
     return row

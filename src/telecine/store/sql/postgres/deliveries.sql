@@ -7,14 +7,19 @@ returning id, owner, url, format, kinds::text as kinds, job_id, created_at, disa
 
 -- name: webhook_count
 -- Those of all jobs, and those of one.
-select count(*) filter (where owner = :owner::text and job_id is null) as own,
-    count(*) filter (where job_id = :job_id::bigint) as of_job
-from webhook where owner = :owner::text or job_id = :job_id::bigint
+select (select count(*) from webhook where owner = :owner::text and job_id is null) as own,
+    (select count(*) from webhook where job_id = :job_id::bigint) as of_job
 
 -- name: webhook_list
 select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook
-where (:owner::text is null or owner = :owner::text) and (:id::bigint is null or id = :id) and id < :below::bigint
-order by id desc limit :wanted
+where owner = :owner::text and id < :below::bigint order by id desc limit :wanted
+
+-- name: webhook_all
+select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook
+where id < :below::bigint order by id desc limit :wanted
+
+-- name: webhook_find
+select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook where id = :id::bigint
 
 -- name: webhook_drop
 with gone as (delete from webhook where id = :id::bigint and (:owner::text is null or owner = :owner::text) returning id),
@@ -88,8 +93,11 @@ from job j where j.id = any (:ids::bigint[])
 
 -- name: news_readers
 select id, owner, url, kinds::text as kinds, job_id, created_at from webhook
-where disabled_at is null and (job_id is null and owner = any (:owners::text[]) or job_id = any (:jobs::bigint[]))
-order by id
+where job_id is null and owner = any (:owners::text[]) and disabled_at is null
+union all
+select id, owner, url, kinds::text as kinds, job_id, created_at from webhook
+where job_id = any (:jobs::bigint[]) and disabled_at is null
+order by 1
 
 -- name: alert_list
 select kind, sent_at, held from alert
@@ -101,17 +109,17 @@ from unnest(:alerts_kind::text[], :alerts_sent_at::bigint[], :alerts_held::bigin
 on conflict (kind) do update set sent_at = excluded.sent_at, held = excluded.held
 
 -- name: delivery_put
-insert into delivery (webhook_id, host, event_seq, kind, body, state, next_at, created_at)
-select x.webhook_id, x.host, x.event_seq, x.kind, x.body::jsonb, 'waiting', {now}, {now}
-from unnest(:letters_webhook_id::bigint[], :letters_host::text[], :letters_event_seq::bigint[], :letters_kind::text[],
-    :letters_body::text[]) as x (webhook_id, host, event_seq, kind, body)
+insert into delivery (webhook_id, owner, host, event_seq, kind, body, state, next_at, created_at)
+select x.webhook_id, x.owner, x.host, x.event_seq, x.kind, x.body::jsonb, 'waiting', {now}, {now}
+from unnest(:letters_webhook_id::bigint[], :letters_owner::text[], :letters_host::text[], :letters_event_seq::bigint[],
+    :letters_kind::text[], :letters_body::text[]) as x (webhook_id, owner, host, event_seq, kind, body)
 on conflict do nothing
 
 -- name: delivery_test
 -- Its number is below those of all events. One at a time: nobody shall make us knock at a door without end.
-insert into delivery (webhook_id, host, event_seq, kind, body, state, next_at, created_at)
-select :webhook_id::bigint, :host::text, least(0, coalesce(min(d.event_seq), 0)) - 1, 'webhook.test', :body::text::jsonb,
-    'waiting', {now}, {now}
+insert into delivery (webhook_id, owner, host, event_seq, kind, body, state, next_at, created_at)
+select :webhook_id::bigint, :owner::text, :host::text, least(0, coalesce(min(d.event_seq), 0)) - 1, 'webhook.test',
+    :body::text::jsonb, 'waiting', {now}, {now}
 from delivery d where d.webhook_id = :webhook_id::bigint and d.kind = 'webhook.test'
 having count(*) filter (where d.state = 'waiting') = 0
 returning id
@@ -157,20 +165,29 @@ update delivery set state = 'waiting', tries = 0, next_at = {now}, ended_at = nu
 where id = :id::bigint and state = 'dead' returning id
 
 -- name: delivery_find
-select d.id, d.state, w.owner from delivery d left join webhook w on w.id = d.webhook_id where d.id = :id::bigint
+select id, state, owner from delivery where id = :id::bigint
 
--- name: delivery_list
-select d.id, d.webhook_id, d.host, d.event_seq, d.kind, d.body::text as body, d.state, d.tries, d.next_at, d.last_status,
-    d.last_error, d.created_at, d.ended_at
-from delivery d
-where d.id < :below::bigint and (:state::text is null or d.state = :state::text)
-  and (:webhook_id::bigint is null or d.webhook_id = :webhook_id::bigint)
-  and (:owner::text is null or d.webhook_id in (select w.id from webhook w where w.owner = :owner::text))
+-- name: delivery_all
+select d.id, d.webhook_id, d.kind, d.body::text as body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
+    d.created_at, d.ended_at
+from delivery d where d.id < :below::bigint and (:state::text is null or d.state = :state::text)
+order by d.id desc limit :wanted
+
+-- name: delivery_of_owner
+select d.id, d.webhook_id, d.kind, d.body::text as body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
+    d.created_at, d.ended_at
+from delivery d where d.owner = :owner::text and d.id < :below::bigint and (:state::text is null or d.state = :state::text)
+order by d.id desc limit :wanted
+
+-- name: delivery_of_webhook
+select d.id, d.webhook_id, d.kind, d.body::text as body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
+    d.created_at, d.ended_at
+from delivery d where d.webhook_id = :webhook_id::bigint and d.id < :below::bigint and (:state::text is null or d.state = :state::text)
 order by d.id desc limit :wanted
 
 -- name: delivery_prune
 delete from delivery where id = any (array(
-    select id from delivery where state <> 'waiting'
+    select id from delivery where state <> 'waiting' and ended_at < {now} - least(:done_age::bigint, :dead_age::bigint)
       and ended_at < {now} - case state when 'done' then :done_age::bigint else :dead_age::bigint end
     order by ended_at limit :wanted))
 returning id

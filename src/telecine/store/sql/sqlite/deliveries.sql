@@ -6,14 +6,20 @@ values (:owner, :url, :format, :kinds, :job_id, {now})
 returning id, owner, url, format, kinds, job_id, created_at, disabled_at
 
 -- name: webhook_count
-select count(*) filter (where owner = :owner and job_id is null) as own,
-    count(*) filter (where job_id = :job_id) as of_job
-from webhook where owner = :owner or job_id = :job_id
+-- Those of all jobs, and those of one.
+select (select count(*) from webhook where owner = :owner and job_id is null) as own,
+    (select count(*) from webhook where job_id = :job_id) as of_job
 
 -- name: webhook_list
 select id, owner, url, format, kinds, job_id, created_at, disabled_at from webhook
-where (:owner is null or owner = :owner) and (:id is null or id = :id) and id < :below
-order by id desc limit :wanted
+where owner = :owner and id < :below order by id desc limit :wanted
+
+-- name: webhook_all
+select id, owner, url, format, kinds, job_id, created_at, disabled_at from webhook
+where id < :below order by id desc limit :wanted
+
+-- name: webhook_find
+select id, owner, url, format, kinds, job_id, created_at, disabled_at from webhook where id = :id
 
 -- name: webhook_drop
 -- The letters first, while it is known whose they are.
@@ -84,9 +90,11 @@ from job j where j.id in (select value from json_each(:ids))
 
 -- name: news_readers
 select id, owner, url, kinds, job_id, created_at from webhook
-where disabled_at is null and (job_id is null and owner in (select value from json_each(:owners))
-    or job_id in (select value from json_each(:jobs)))
-order by id
+where job_id is null and owner in (select value from json_each(:owners)) and disabled_at is null
+union all
+select id, owner, url, kinds, job_id, created_at from webhook
+where job_id in (select value from json_each(:jobs)) and disabled_at is null
+order by 1
 
 -- name: alert_list
 select kind, sent_at, held from alert
@@ -96,13 +104,13 @@ insert into alert (kind, sent_at, held) values (:kind, :sent_at, :held)
 on conflict (kind) do update set sent_at = excluded.sent_at, held = excluded.held
 
 -- name: delivery_put_letters
-insert into delivery (webhook_id, host, event_seq, kind, body, state, next_at, created_at)
-values (:webhook_id, :host, :event_seq, :kind, :body, 'waiting', {now}, {now})
+insert into delivery (webhook_id, owner, host, event_seq, kind, body, state, next_at, created_at)
+values (:webhook_id, :owner, :host, :event_seq, :kind, :body, 'waiting', {now}, {now})
 on conflict do nothing
 
 -- name: delivery_test
-insert into delivery (webhook_id, host, event_seq, kind, body, state, next_at, created_at)
-select :webhook_id, :host, min(0, coalesce(min(d.event_seq), 0)) - 1, 'webhook.test', :body, 'waiting', {now}, {now}
+insert into delivery (webhook_id, owner, host, event_seq, kind, body, state, next_at, created_at)
+select :webhook_id, :owner, :host, min(0, coalesce(min(d.event_seq), 0)) - 1, 'webhook.test', :body, 'waiting', {now}, {now}
 from delivery d where d.webhook_id = :webhook_id and d.kind = 'webhook.test'
 having count(*) filter (where d.state = 'waiting') = 0
 returning id
@@ -146,20 +154,29 @@ update delivery set state = 'waiting', tries = 0, next_at = {now}, ended_at = nu
 where id = :id and state = 'dead' returning id
 
 -- name: delivery_find
-select d.id, d.state, w.owner from delivery d left join webhook w on w.id = d.webhook_id where d.id = :id
+select id, state, owner from delivery where id = :id
 
--- name: delivery_list
-select d.id, d.webhook_id, d.host, d.event_seq, d.kind, d.body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
+-- name: delivery_all
+select d.id, d.webhook_id, d.kind, d.body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
     d.created_at, d.ended_at
-from delivery d
-where d.id < :below and (:state is null or d.state = :state)
-  and (:webhook_id is null or d.webhook_id = :webhook_id)
-  and (:owner is null or d.webhook_id in (select w.id from webhook w where w.owner = :owner))
+from delivery d where d.id < :below and (:state is null or d.state = :state)
+order by d.id desc limit :wanted
+
+-- name: delivery_of_owner
+select d.id, d.webhook_id, d.kind, d.body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
+    d.created_at, d.ended_at
+from delivery d where d.owner = :owner and d.id < :below and (:state is null or d.state = :state)
+order by d.id desc limit :wanted
+
+-- name: delivery_of_webhook
+select d.id, d.webhook_id, d.kind, d.body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
+    d.created_at, d.ended_at
+from delivery d where d.webhook_id = :webhook_id and d.id < :below and (:state is null or d.state = :state)
 order by d.id desc limit :wanted
 
 -- name: delivery_prune
 delete from delivery where id in (
-    select id from delivery where state <> 'waiting'
+    select id from delivery where state <> 'waiting' and ended_at < {now} - min(:done_age, :dead_age)
       and ended_at < {now} - case state when 'done' then :done_age else :dead_age end
     order by ended_at limit :wanted)
 returning id

@@ -113,11 +113,16 @@ create table webhook (
 );
 create index webhook_owner on webhook (owner, id);
 create index webhook_job on webhook (job_id) where job_id is not null;
+-- Serve whoever looks for readers of all jobs, and the forgetting of those of single ones.
+create index webhook_standing on webhook (owner) where job_id is null;
+create index webhook_passing on webhook (created_at) where job_id is not null;
 
 create table delivery (
     id integer primary key autoincrement,
     -- Null: an alert, whose address is in the settings.
     webhook_id integer,
+    -- The webhook's.
+    owner text,
     -- Whom it goes to: only so many go to one host at once.
     host text not null,
     event_seq integer not null,
@@ -140,6 +145,7 @@ create unique index delivery_once on delivery (coalesce(webhook_id, 0), event_se
 create index delivery_due on delivery (host, next_at) where state = 'waiting';
 -- Serves the lists.
 create index delivery_webhook on delivery (webhook_id, id);
+create index delivery_owner on delivery (owner, id);
 create index delivery_ended on delivery (ended_at) where state <> 'waiting';
 -- Serves the count of what could not be told.
 create index delivery_dead on delivery (id) where state = 'dead';
