@@ -148,7 +148,7 @@ def held(upload_id: str) -> Steps[Upload | None]:
 
 def done(upload_id: str, sha256: str, job_id: int, subject_id: str) -> Steps[Upload]:
     """It has become a video; in the transaction that makes that video."""
-    what = {"id": upload_id, "sha256": sha256, "job_id": job_id, "subject_id": subject_id}
+    what = {"id": upload_id, "hash": sha256, "job_id": job_id, "subject_id": subject_id}
     [row] = yield Ask("upload_done", what)
     return _upload(row)
 

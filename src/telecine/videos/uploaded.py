@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from telecine.engine import Engine, Submission
 from telecine.engine.clearing import put_freed
+from telecine.engine.gone import gone_since
 from telecine.engine.listing import JobFilter
 from telecine.engine.submit import Submitted, priority_of, submit
 from telecine.engine.uploads import Upload, done, held
@@ -89,14 +90,15 @@ async def become(engine: Engine, upload: Upload, sha256: str) -> None:
     priority = wishes.pop("priority", "normal")
     spec = parse({**wishes, "source": f"{UPLOAD}{upload.id}", "sha256": sha256, "size": upload.length})
     video = video_id(spec, upload.owner)
-    before = await _made_before(engine, spec, video, upload.owner)
+    deleted = await gone_since(engine, (KIND, video))
+    before = await _made_before(engine, spec, video, upload.owner) if deleted is None else None
     one = Submission(
         flow=NAME,
         spec=spec.model_dump(exclude_defaults=True),
         owner=upload.owner,
         subject=(KIND, video),
         priority=priority,
-        dedupe_key=mark_of(spec),
+        dedupe_key=mark_of(spec) if deleted is None else None,
     )
     flow = await engine.flow_row(NAME)
     lanes = await engine.store.run(lambda: _become(upload, sha256, before, (one, *flow)))

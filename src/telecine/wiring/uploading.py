@@ -32,8 +32,11 @@ PROBE_SECONDS = 60.0
 
 def upload_room(parts: Parts) -> dict[str, Any]:
     """The desk, as the house keeps it."""
-    checker = Looker(bounds_of(parts.settings), parts.settings.media_nice, parts.world)
-    return {ROOM: Desk(parts.engine, open_artifacts(parts.settings), parts.settings, checker)}
+    return {ROOM: Desk(parts.engine, open_artifacts(parts.settings), parts.settings, looker_of(parts))}
+
+
+def looker_of(parts: Parts) -> Looker:
+    return Looker(bounds_of(parts.settings), parts.settings.media_nice, parts.world)
 
 
 @asynccontextmanager

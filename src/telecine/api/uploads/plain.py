@@ -55,8 +55,8 @@ async def _taken(desk: Desk, house: Here, request: Request, upload: Upload) -> U
     """Nobody can go on with it later: what does not come whole, or is refused, leaves nothing behind."""
     try:
         async with desk.slot(upload) as slot:
-            line = await desk.receive(house, request.receive, (upload, slot, None))
-        if not line.whole:
+            await desk.receive(house, request.receive, (upload, slot, None))
+        if not (await desk.uploads.find(upload.id)).is_whole:
             raise TusError(408, "timeout", "the film broke off: send it again", {"Connection": "close"})
     except BaseException:
         await desk.forget(upload.id)

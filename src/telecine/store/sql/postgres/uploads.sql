@@ -37,7 +37,7 @@ where id = :id::text and state in ('open', 'checking')
 returning *, {now} as now
 
 -- name: upload_done
-update upload set state = 'done', sha256 = :sha256::text, job_id = :job_id::bigint, subject_id = :subject_id::text, updated_at = {now}
+update upload set state = 'done', sha256 = :hash::text, job_id = :job_id::bigint, subject_id = :subject_id::text, updated_at = {now}
 where id = :id::text and state = 'checking'
 returning *, {now} as now
 

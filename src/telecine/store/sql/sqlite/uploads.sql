@@ -38,7 +38,7 @@ where id = :id and state in ('open', 'checking')
 returning *, {now} as now
 
 -- name: upload_done
-update upload set state = 'done', sha256 = :sha256, job_id = :job_id, subject_id = :subject_id, updated_at = {now}
+update upload set state = 'done', sha256 = :hash, job_id = :job_id, subject_id = :subject_id, updated_at = {now}
 where id = :id and state = 'checking'
 returning *, {now} as now
 
