@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from telecine.facts import Done, Kept, Lease
 from tests.api.front import Front
@@ -21,6 +23,7 @@ class Piece:
     token: int
     name: str
     data: bytes
+    job_id: int
 
     @property
     def path(self) -> str:
@@ -33,10 +36,10 @@ class Piece:
 
 async def keep(front: Front, lease: Lease, name: str, data: bytes) -> None:
     key = f"{lease.job_id}/{lease.stage}@1/0/{lease.token}/{name}"
-    path = front.house.artifacts.path(key)
-    assert path is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
+    with NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        await front.house.artifacts.put(key, Path(file.name))
     kept = Kept(name=name, token=lease.token, key=key, size=len(data), sha256=hashlib.sha256(data).hexdigest())
     await front.parts.engine.keep(lease.task_id, lease.token, [kept])
 
@@ -71,7 +74,7 @@ async def published(front: Front, video: str, *, owner: str = "ada", data: bytes
 
 async def piece_of(front: Front, job_id: int, data: bytes = SEGMENT) -> Piece:
     [row] = await front.bed.sql(f"select id, token, name from artifact where job_id = {job_id} and stage = 'video'")
-    return Piece(row["id"], row["token"], row["name"], data)
+    return Piece(row["id"], row["token"], row["name"], data, job_id)
 
 
 async def link_of(front: Front, video: str, what: str = "poster") -> str:
