@@ -70,8 +70,13 @@ def flat(routers: Iterable[APIRouter]) -> Iterator[BaseRoute]:
         if context.path != getattr(route, "path", None):
             raise ValueError(f"{context.path} has its prefix from a router around its own")
         if isinstance(route, APIRoute):
-            route.unique_id = route.name  # what clients that are made from the schema call it
+            route.unique_id = _read_well(route)
         yield route
+
+
+def _read_well(route: APIRoute) -> str:
+    """What clients that are made from the schema call it: `get_job`, `worker_claim`."""
+    return route.name if "_" in route.name or not route.tags else f"{route.tags[0]}_{route.name}"
 
 
 def create_app(house: House) -> FastAPI:

@@ -17,6 +17,7 @@ from typing import Any
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from starlette.websockets import WebSocketState
 
+from telecine.api.auth import Anybody
 from telecine.api.house import House, house_of
 from telecine.api.live.admission import Listens
 from telecine.api.live.chain import CHAIN
@@ -42,8 +43,9 @@ _listens = Listens()
 
 
 @router.websocket("/api/v1/ws")
-async def talk(socket: WebSocket) -> None:
+async def talk(socket: WebSocket, _: Anybody) -> None:
     """Follow what happens in the words of job chains; see docs/events.md."""
+    # Whoever comes is asked for a key or a ticket below, so that a refusal is an answer and not a closed socket.
     house = house_of(socket)
     query = dict(socket.query_params)
     try:

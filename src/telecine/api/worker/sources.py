@@ -26,14 +26,14 @@ HASH_SECONDS = 5.0
 
 
 @router.get("/source/{task}/{token}", response_model=SourceSaid, responses=LENT)
-async def stat(task: Number, token: Number, who: Worker, room: Here) -> Response:
+async def stat_source(task: Number, token: Number, who: Worker, room: Here) -> Response:
     """Whether the source is there, how large it is, and what changes when somebody writes to it."""
     _, identity = await _lent(task, token, who, room)
     return answer(SourceSaid(size=identity[0], identity=list(identity)))
 
 
 @router.get("/source/{task}/{token}/digest", response_model=Digest, responses=LENT)
-async def digest(task: Number, token: Number, who: Worker, room: Here) -> Response:
+async def digest_source(task: Number, token: Number, who: Worker, room: Here) -> Response:
     """Its SHA-256, computed once here. Large ones take a while: ask again until there is a `sha256`."""
     path, identity = await _lent(task, token, who, room)
 
@@ -48,7 +48,7 @@ async def digest(task: Number, token: Number, who: Worker, room: Here) -> Respon
     response_class=Response,
     responses={**answers(401, 403, 404, 409, 416, 422, 429), 206: {"description": "The range that was asked for"}},
 )
-async def read(task: Number, token: Number, who: Worker, room: Here, wanted: RangeHeader = None) -> Response:
+async def read_source(task: Number, token: Number, who: Worker, room: Here, wanted: RangeHeader = None) -> Response:
     """Some of its bytes; without a range, the first ones."""
     path, identity = await _lent(task, token, who, room)
 

@@ -218,14 +218,14 @@ async def get(
 
 
 @router.head("/kept/{task}/{token}/{key:path}", response_class=Response, responses=answers(401, 403, 404, 409, 429))
-async def stat(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
+async def stat_artifact(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
     """How large an artifact is."""
     size = await _sized(task, token, key, who, room)
     return Response(headers={"Content-Length": str(size)}, media_type="application/octet-stream")
 
 
 @router.get("/digest/{task}/{token}/{key:path}", response_model=Digest, responses=answers(401, 403, 404, 409, 429, 503))
-async def digest(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
+async def digest_artifact(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
     """What an artifact hashes to now. Large ones take a while: ask again until there is a `sha256`."""
     size = await _sized(task, token, key, who, room)
     artifacts = room.house.artifacts
