@@ -74,13 +74,13 @@ async def test_a_set_can_be_looked_at_counted_and_corrected(server: PrivateRedis
 async def test_no_id_is_given_to_two_who_ask(server: PrivateRedis) -> None:
     async with hints_on(server) as (hints, line):
         await put(hints, line, *heads(100))
-        takers = [Hints(line, hints.key("").split(":")[1]) for _ in range(20)]
 
-        taken = [id_ for ids in await asyncio.gather(*(one.take([LANE], 5) for one in takers)) for id_ in ids]
+        taken = [id_ for ids in await asyncio.gather(*(hints.take([LANE], 5) for _ in range(20))) for id_ in ids]
 
         rest = [head.id for head in await hints.peek(LANE, 1_000)]
         assert len(taken) == len(set(taken))
-        assert not set(taken) & set(rest)
+        assert sorted([*taken, *rest]) == list(range(1, 101))
+        assert len(taken) >= 5
 
 
 async def test_every_few_claims_one_takes_no_hints(server: PrivateRedis) -> None:
@@ -131,7 +131,7 @@ async def test_a_claim_waits_no_more_than_a_moment_for_a_redis_that_has_stopped(
             server.resume()
 
             assert taken == [[]] * 20
-            assert took < 1.0, "only one question is under way at a time; the others do not wait at all"
+            assert took < 1.0, "only a few questions are under way at a time; the others do not wait at all"
 
 
 async def test_while_redis_is_away_nobody_asks_it_and_when_it_is_back_it_is_asked_again() -> None:

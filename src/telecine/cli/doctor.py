@@ -147,6 +147,8 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
             yield _durability(signs)
             yield _clock(offset)
             yield _oldest(signs)
+            if settings.queue_mode != "database":
+                yield await _redis(parts)
             async for check in _inside(parts):
                 yield check
     except TelecineError as error:
@@ -192,6 +194,22 @@ async def _inside(parts: Parts) -> AsyncIterator[Check]:
     yield await _wakeups(parts)
     yield await _pulse(parts)
     yield await _audit(parts)
+
+
+async def _redis(parts: Parts) -> Check:
+    """Is it there? Only `redis` needs it, and only to begin."""
+    from telecine.wiring.bells import redis_of
+
+    bell, settings = redis_of(parts.bell), parts.settings
+    assert bell is not None
+    place = settings.shown("redis_url")
+    pulse = await bell.ping()
+    if pulse is not None:
+        return Check("redis", "ok", f"Redis {pulse.version}, answers in {pulse.milliseconds:.1f} ms, {place}")
+    silent = f"{place} does not answer ({bell.vitals().last_error})"
+    if settings.queue_mode == "redis":
+        return Check("redis", "wrong", f"{silent}: nothing starts without it while queue_mode is `redis`")
+    return Check("redis", "warning", f"{silent}: the database carries the wake-ups until it does")
 
 
 async def _wakeups(parts: Parts) -> Check:

@@ -8,13 +8,14 @@ for the slots that are left. So an id that is gone, foreign, doubled or invented
 Popping gives each of many claimers ids of its own. Lower rank = more urgent = lower score = popped first.
 
 A task that nobody hinted must not wait behind hints that never end, so every few claims one takes no hints
-at all and walks.
+at all and walks. In a backlog with many claimers the walk is as good as any hint, and takes what others were just
+hinted at: hints that mostly lead astray are asked for ever more seldom (see decision 0010).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +28,12 @@ MOST_KEPT = 1_024
 KEPT_SECONDS = 600
 # A hint that takes longer than this is not worth the wait; a claim goes on without.
 MOMENT = 0.05
+# A Redis that hangs is asked so often, then no more until it has answered, or not.
+MOST_ASKING = 8
 # Of so many claims one walks without hints.
 WALK_EVERY = 4
+# Hints that led astray are asked for ever more seldom: after so many claims without at most.
+MOST_REST = 64
 MOST_ID = (1 << 63) - 1
 
 TAKE = """
@@ -69,17 +74,17 @@ class Used:
 
 
 class Hints:
-    """Takes hints for claims. `wanting` hears of lanes that have run out of hints, `spent` of ids that are gone."""
+    """Takes hints for claims. `spent` hears of ids, by lane, that are gone."""
 
     def __init__(self, line: Line, namespace: str, *, moment: float = MOMENT) -> None:
         self.used = Used()
-        self.wanting: Callable[[Iterable[str]], None] = _nothing
         self.spent: Callable[[Mapping[str, Sequence[int]]], None] = _nothing
         self._line = line
         self._moment = moment
         self._prefix = f"telecine:{namespace}:ready:"
         self._claims = 0
-        self._asking: asyncio.Task[list[int]] | None = None
+        self._doubt = self._rest = 0
+        self._asking: set[asyncio.Task[list[int]]] = set()
 
     def key(self, lane: str) -> str:
         return self._prefix + lane
@@ -87,12 +92,15 @@ class Hints:
     async def take(self, lanes: Sequence[str], wanted: int) -> list[int]:
         """Ids to look at first; none if Redis is away, slow or empty. Never an error, never longer than a moment."""
         self._claims += 1
-        still_asking = self._asking is not None and not self._asking.done()
-        if self._claims % WALK_EVERY == 0 or still_asking or not self._line.is_open or not lanes or wanted <= 0:
+        walks = self._rest > 0 or self._claims % WALK_EVERY == 0 or len(self._asking) >= MOST_ASKING
+        self._rest = max(0, self._rest - 1)
+        if walks or not self._line.is_open or not lanes or wanted <= 0:
             return []
-        self._asking = asyncio.create_task(self._take(lanes, min(wanted, OFFERED)))
-        done, _ = await asyncio.wait([self._asking], timeout=self._moment)
-        return self._asking.result() if done else []
+        asking = asyncio.create_task(self._take(lanes, min(wanted, OFFERED)))
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+        done, _ = await asyncio.wait([asking], timeout=self._moment)
+        return asking.result() if done else []
 
     async def _take(self, lanes: Sequence[str], wanted: int) -> list[int]:
         keys = [self.key(lane) for lane in lanes]
@@ -108,16 +116,15 @@ class Hints:
         good = sum(id_ in offered for _, id_ in granted)
         self.used.taken += good
         self.used.stale += len(hinted) - good
-        if not self._line.is_open:
-            return
+        if hinted:
+            self._doubt = 0 if 2 * good >= len(hinted) else min(MOST_REST, max(1, 2 * self._doubt))
+            self._rest = self._doubt
         walked: dict[str, list[int]] = {}
         for lane, id_ in granted:
             if id_ not in offered:
                 walked.setdefault(lane, []).append(id_)
-        if walked:
+        if walked and self._line.is_open:
             self.spent(walked)
-            if len(granted) >= wanted:  # there may be more where these came from
-                self.wanting(walked)
 
     # -- for whoever looks after the sets -----------------------------------------------------------
 

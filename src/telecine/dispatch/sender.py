@@ -1,6 +1,8 @@
-"""What goes out to Redis, gathered and sent in the background: one pipeline at a time, at most every 10 ms.
+"""What goes out to Redis, gathered and sent in the background: one pipeline at a time.
 
-Nobody who rings waits for anything. What cannot be sent is rung on the database's bell instead.
+The first goes at once; then lanes are rung at most every 10 ms, and what is less urgent (news of events, hints to take
+back) goes with them, or every 50 ms. Nobody who rings waits for anything. What cannot be sent is rung on the
+database's bell instead.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from telecine.dispatch.hints import OFFERED, Head, Hints
 from telecine.dispatch.line import Away, Line
 
 SPACING = 0.010
+UNHURRIED = 0.040
 GOODBYE_SECONDS = 1.0
-# A lane with a backlog has hints enough: its head is read no more often than this, unless they run out.
+# A lane with a backlog has hints enough for a while: its head is read no more often than this.
 BACKLOG_SECONDS = 0.1
 MOST_GONE = 1_000
+# What was offered lately is not offered again: it may have been taken, and would only lead astray.
+MOST_KNOWN = 8_192
 
 # Reads the heads of lanes, so many of each, in the order in which they would be claimed.
 Look = Callable[[Sequence[str], int], Awaitable[Sequence[Head]]]
@@ -31,12 +36,11 @@ class Bag:
     """What is to be sent next."""
 
     lanes: set[str] = field(default_factory=set)
-    wanting: set[str] = field(default_factory=set)
     gone: dict[str, list[int]] = field(default_factory=dict)
     news: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.lanes or self.wanting or self.gone or self.news)
+        return bool(self.lanes or self.gone or self.news)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +66,26 @@ class Sender:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._talk: asyncio.Task[None] | None = None
         self._backlog: dict[str, float] = {}
+        self._known: dict[int, None] = {}
         self._closed = False
-        hints.wanting, hints.spent = self.restock, self.withdraw
+        self._rung = asyncio.Event()
+        hints.spent = self.withdraw
 
     # -- from any thread -----------------------------------------------------------------------------
 
     def ring(self, lanes: Iterable[str]) -> None:
-        self._later(lambda: self._bag.lanes.update(lanes))
+        self._later(lambda: self._note_lanes(lanes))
 
     def tell(self) -> None:
         """Events were written."""
         self._later(self._note_news)
 
-    def restock(self, lanes: Iterable[str]) -> None:
-        self._later(lambda: self._bag.wanting.update(lanes))
-
     def withdraw(self, gone: Mapping[str, Sequence[int]]) -> None:
         self._later(lambda: self._note_gone(gone))
+
+    def _note_lanes(self, lanes: Iterable[str]) -> None:
+        self._bag.lanes.update(lanes)
+        self._rung.set()
 
     def _note_news(self) -> None:
         self._bag.news = True
@@ -113,8 +120,12 @@ class Sender:
     async def _talk_on(self) -> None:
         while self._bag:
             bag, self._bag = self._bag, Bag()
+            self._rung.clear()
             await self._send(bag)
             await asyncio.sleep(SPACING)
+            if not self._closed:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._rung.wait(), UNHURRIED)
 
     async def _send(self, bag: Bag) -> None:
         if self._line.is_open:
@@ -143,8 +154,9 @@ class Sender:
             self._line.note(refused[0])
 
     async def _heads(self, bag: Bag) -> Sequence[Head]:
+        """What is new near the heads of the lanes that were rung."""
         now = asyncio.get_running_loop().time()
-        lanes = bag.wanting | {lane for lane in bag.lanes if self._backlog.get(lane, 0.0) <= now}
+        lanes = {lane for lane in bag.lanes if self._backlog.get(lane, 0.0) <= now}
         if not lanes:
             return []
         try:
@@ -156,11 +168,20 @@ class Sender:
         for lane in lanes:
             full = sum(head.lane == lane for head in heads) >= OFFERED
             self._backlog[lane] = now + BACKLOG_SECONDS if full else 0.0
-        return heads
+        fresh = [head for head in heads if head.id not in self._known]
+        self._remember(fresh)
+        return fresh
+
+    def _remember(self, heads: Sequence[Head]) -> None:
+        for head in heads:
+            self._known[head.id] = None
+        for id_ in list(self._known)[: max(0, len(self._known) - MOST_KNOWN)]:
+            del self._known[id_]
 
     async def close(self) -> None:
         """What was rung last still goes out, if that takes no time."""
         self._closed = True
+        self._rung.set()
         if self._talk is not None and not self._talk.done():
             done, _ = await asyncio.wait([self._talk], timeout=GOODBYE_SECONDS)
             if not done:
