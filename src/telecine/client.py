@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from telecine.engine import Submission, Submitted
 from telecine.engine.listing import JobFilter
@@ -28,6 +29,10 @@ from telecine.settings import Settings, load
 from telecine.store import ask
 from telecine.store.within import Transaction, run_within
 from telecine.wiring import Parts, make_locks, open_engine
+
+if TYPE_CHECKING:
+    from telecine.videos.standing import Video, VideoPage
+    from telecine.videos.status import VideoStatus
 
 When = datetime | Instant
 
@@ -222,6 +227,33 @@ class Client:
             seq = batch.seq
             for one in [batch] if isinstance(batch, Reset) else batch.events:
                 yield one
+
+    # -- videos ----------------------------------------------------------------------------------
+
+    async def video(self, video_id: str) -> VideoPage:
+        """One video in full: status, versions, jobs, qualities with their progress; `NotFound` if there is none."""
+        from telecine.videos.standing import page_of  # noqa: PLC0415 - most programs have nothing to do with films
+
+        return await page_of(self._engine, video_id)
+
+    async def videos(
+        self,
+        *,
+        owner: str | None = None,
+        status: VideoStatus | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[Video]:
+        """A page of videos, the newest first. One by `status` may be short: go on while there is a `next`."""
+        from telecine.videos.standing import videos_of  # noqa: PLC0415 - as above
+
+        return await videos_of(self._engine, owner=owner, status=status, cursor=cursor, limit=limit)
+
+    async def delete_video(self, video_id: str, *, actor: str = "") -> None:
+        """Cancel its jobs and hide it for good; its bytes go when the last worker has let go of it."""
+        from telecine.engine.gone import delete  # noqa: PLC0415 - as above
+
+        await delete(self._engine, ("video", video_id), actor=actor)
 
     # -- workers and locks -----------------------------------------------------------------------
 

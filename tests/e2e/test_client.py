@@ -13,7 +13,7 @@ import pytest
 import telecine
 from telecine import Done, Flow, Submission
 from telecine.engine.stream import Event
-from telecine.errors import BadSpec, Conflict, KeyReused, LockHeld, SchemaMissing
+from telecine.errors import BadSpec, Conflict, KeyReused, LockHeld, NotFound, SchemaMissing
 from telecine.settings import Settings
 from telecine.wiring import make_worker, open_engine
 from tests.e2e import client_flows
@@ -207,5 +207,25 @@ def test_a_lock_has_one_holder_at_a_time(url: str) -> None:
                     pass
 
             assert (held.token, listed.name, listed.worker) == (1, "project/42", "ann")
+
+    asyncio.run(story())
+
+
+def test_videos_are_listed_shown_and_deleted(url: str) -> None:
+    async def story() -> None:
+        async with telecine.connect(url) as t:
+            await t.register(greet)
+            for number in range(3):
+                await t.submit(greet, subject=("video", f"film-{number}"), owner="ada")
+
+            first = await t.videos(owner="ada", status="pending", limit=2)
+            rest = await t.videos(owner="ada", status="pending", limit=2, cursor=first.next)
+            await t.delete_video("film-1")
+
+            assert [one.id for one in (*first.items, *rest.items)] == ["film-2", "film-1", "film-0"]
+            assert (await t.video("film-2")).status == "pending"
+            assert [one.id for one in (await t.videos()).items] == ["film-2", "film-0"]
+            with pytest.raises(NotFound):
+                await t.video("film-1")
 
     asyncio.run(story())

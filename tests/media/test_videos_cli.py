@@ -138,3 +138,17 @@ def test_a_version_that_has_lost_a_file_is_not_shown(shell: Shell) -> None:
     assert said.code == 4
     assert "version 1 is not whole: 1 of its files are gone" in said.err
     assert told(shell, "--json").json["version"] == 2
+
+
+def test_videos_are_listed_by_status_and_deleted_ones_not_at_all(shell: Shell) -> None:
+    """The last one here: what it deletes is not there for others."""
+    ready = shell.quick("videos", "--json", "--status", "ready").json["videos"]
+    wrong = shell.quick("videos", "--status", "lost")
+
+    deleted = told(shell, "--delete")
+
+    assert [one["status"] for one in ready] == ["ready"]
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+    assert deleted.out.startswith(f"{ready[0]['id']} is deleted")
+    assert [one["status"] for one in listed(shell)] == ["failed"]
+    assert shell.quick("video", ready[0]["id"], "--delete").code == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -29,24 +29,32 @@ VideoId = Annotated[str, typer.Argument(metavar="ID", help="The video, as `telec
 Rollback = Annotated[bool, typer.Option("--rollback", help="Show the version before the present one again.")]
 To = Annotated[int | None, typer.Option("--to", metavar="NUMBER", help="With --rollback: show this version.")]
 Keep = Annotated[int | None, typer.Option(metavar="NUMBER", help="Never free this version.")]
+Standing = Annotated[
+    str | None, typer.Option("--status", help="Only those that are `pending`, `processing`, `ready` or `failed`.")
+]
+Delete = Annotated[bool, typer.Option("--delete", help="Delete it: its jobs are cancelled, its bytes go.")]
 LetGo = Annotated[int | None, typer.Option("--let-go", metavar="NUMBER", help="Undo --keep.")]
 
 
 def videos(
     owner: ByOwner = None,
+    status: Standing = None,
     limit: Limit = 20,
     cursor: Cursor = None,
+    *,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """List videos, the newest first: status, length, qualities, version and newest job."""
+    if status not in (None, "pending", "processing", "ready", "failed"):
+        raise BadSpec(f"a video is pending, processing, ready or failed, never {status!r}")
 
     async def look() -> None:
         from telecine.videos.standing import videos_of
         from telecine.wiring import open_engine
 
         async with open_engine(settings_for(database).settings, create=False) as parts:
-            page = await videos_of(parts.engine, owner=owner, cursor=cursor, limit=limit)
+            page = await videos_of(parts.engine, owner=owner, status=cast(Any, status), cursor=cursor, limit=limit)
             now = await now_of(parts)
         if as_json:
             show.print_json({"videos": [asdict(one) for one in page.items], "next": page.next})
@@ -101,12 +109,16 @@ def video(
     *,
     keep: Keep = None,
     let_go: LetGo = None,
+    delete: Delete = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one video: qualities, steps, versions, where its stream is. Or choose which version is shown or kept."""
     if to is not None and not rollback:
         raise BadSpec("--to says which version --rollback shows: give both")
+    if delete:
+        perform(_delete(video_id, database, as_json))
+        return
 
     async def look() -> None:
         from telecine.videos.standing import page_of
@@ -128,6 +140,18 @@ def video(
             show.console().print(render(page, now, lambda key: place_of(settings, key)))
 
     perform(look())
+
+
+async def _delete(video_id: str, database: str | None, as_json: bool) -> None:
+    from telecine.client import Client
+    from telecine.wiring import open_engine
+
+    async with open_engine(settings_for(database).settings, create=False) as parts:
+        await Client(parts).delete_video(video_id)
+    if as_json:
+        show.print_json({"id": video_id, "deleted": True})
+    else:
+        print(f"{video_id} is deleted; its bytes go when nobody works on it any more.")
 
 
 async def _decide(
