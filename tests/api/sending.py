@@ -59,3 +59,8 @@ async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
 
 async def jobs_of(front: Front) -> list[dict[str, Any]]:
     return [dict(row) for row in await front.bed.sql("select id, owner, subject_id, spec from job order by id")]
+
+
+def file_of(front: Front, place: str) -> Path:
+    """Where the bytes of an upload are while it is open."""
+    return front.settings.uploads / place.rsplit("/", 1)[1]

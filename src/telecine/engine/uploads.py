@@ -95,8 +95,8 @@ class Uploads:
     async def list(self, owner: str | None, *, cursor: str | None = None, limit: int = 100) -> Listed:
         """The newest first; `owner` None: everybody's."""
         before, below = _place(cursor)
-        params = {"owner": owner, "before": before, "below": below, "wanted": limit + 1}
-        rows = await self._store.read(lambda: _asked("uploads_all", params))
+        params = {"before": before, "below": below, "wanted": limit + 1}
+        rows = await self._store.read(lambda: _listed(owner, params))
         found = tuple(_upload(row) for row in rows[:limit])
         return Listed(found, f"{found[-1].created_at}-{found[-1].id}" if len(rows) > limit else None)
 
@@ -192,6 +192,12 @@ def _refuse(upload_id: str, error: str, life: Millis) -> Steps[list[Row]]:
     if rows:  # whoever died on the way may have stored it already
         yield from put_freed([f"uploads/{upload_id}/"])
     return list(rows)
+
+
+def _listed(owner: str | None, params: dict[str, Any]) -> Steps[list[Row]]:
+    if owner is None:
+        return list((yield Ask("uploads_all", params)))
+    return list((yield Ask("uploads_of_owner", {**params, "owner": owner})))
 
 
 def _asked(name: str, params: dict[str, Any]) -> Steps[list[Row]]:

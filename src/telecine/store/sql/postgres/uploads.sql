@@ -5,7 +5,7 @@ select pg_advisory_xact_lock(hashtext('telecine.uploads:' || current_schema())):
 -- name: upload_awaited
 select coalesce(sum(length - received), 0)::bigint as bytes, count(*) as uploads,
     count(*) filter (where owner = :owner::text) as theirs
-from upload where state = 'open'
+from upload where state in ('open', 'refused') and state = 'open'
 
 -- name: upload_add
 insert into upload (id, owner, name, length, state, metadata, spec, created_at, updated_at, expires_at)
@@ -19,10 +19,13 @@ select *, {now} as now from upload where id = :id::text
 select *, {now} as now from upload where id = :id::text for no key update
 
 -- name: uploads_all
-select *, {now} as now from upload
-where (:owner::text is null or owner = :owner::text)
-    and (created_at < :before::bigint or (created_at = :before::bigint and id > :below::text))
-order by created_at desc, id
+select *, {now} as now from upload where (created_at, id) < (:before::bigint, :below::text)
+order by created_at desc, id desc
+limit :wanted::bigint
+
+-- name: uploads_of_owner
+select *, {now} as now from upload where owner = :owner::text and (created_at, id) < (:before::bigint, :below::text)
+order by created_at desc, id desc
 limit :wanted::bigint
 
 -- name: upload_grow

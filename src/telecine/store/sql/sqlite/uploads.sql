@@ -5,7 +5,7 @@ select 1 as mine
 -- name: upload_awaited
 select coalesce(sum(length - received), 0) as bytes, count(*) as uploads,
     count(*) filter (where owner = :owner) as theirs
-from upload where state = 'open'
+from upload where state in ('open', 'refused') and state = 'open'  -- both: so the index is found
 
 -- name: upload_add
 insert into upload (id, owner, name, length, state, metadata, spec, created_at, updated_at, expires_at)
@@ -20,10 +20,13 @@ select *, {now} as now from upload where id = :id
 select *, {now} as now from upload where id = :id
 
 -- name: uploads_all
-select *, {now} as now from upload
-where (:owner is null or owner = :owner)
-    and (created_at < :before or (created_at = :before and id > :below))
-order by created_at desc, id
+select *, {now} as now from upload where (created_at, id) < (:before, :below)
+order by created_at desc, id desc
+limit :wanted
+
+-- name: uploads_of_owner
+select *, {now} as now from upload where owner = :owner and (created_at, id) < (:before, :below)
+order by created_at desc, id desc
 limit :wanted
 
 -- name: upload_grow

@@ -47,6 +47,7 @@ create table upload (
     check (received <= length)
 );
 create index upload_owner on upload (owner, created_at, id);
+create index upload_created on upload (created_at, id);
 -- Serves the clearing of what nobody finished.
 create index upload_expires on upload (expires_at) where state in ('open', 'refused');
 -- Serves whoever finishes what a server that died had begun to check.
