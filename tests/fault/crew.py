@@ -59,8 +59,7 @@ class Crew:
 
     async def started(self, count: int = 1, *, word: str = "started") -> list[int]:
         """Wait until so many handlers have begun; their processes."""
-        files = await until(lambda: len(found := self.files(word)) >= count and found)
-        return [pid_in(path) for path in files]
+        return await started_in(self.folder, count, word=word)
 
     def go(self) -> None:
         (self.folder / "go").touch()
@@ -93,6 +92,12 @@ async def until(check: Callable[[], Any] | Callable[[], Awaitable[Any]], *, with
             return found
         assert time.monotonic() < deadline, f"waited {within} s in vain for {getattr(check, '__name__', check)}"
         await asyncio.sleep(0.02)
+
+
+async def started_in(folder: Path, count: int = 1, *, word: str = "started") -> list[int]:
+    """Wait until so many handlers have begun; their processes."""
+    files = await until(lambda: len(found := sorted(folder.glob(f"{word}.*"))) >= count and found)
+    return [pid_in(path) for path in files]
 
 
 async def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:

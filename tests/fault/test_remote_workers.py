@@ -1,0 +1,244 @@
+"""Workers over HTTP as real processes: killed, stopped, shut out, cut off; and the server under them killed, too."""
+
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from telecine.engine import Engine
+from telecine.store import Ask, Steps
+from tests.cutting import cutting_proxy
+from tests.fault.crew import children_of, ended, enlisted, lives, on, outcomes, result, rows, started_in, until
+from tests.fault.outpost import FLOWS, Outpost, outpost
+from tests.postgres import fresh_schema
+
+# Most of it does not depend on the database behind the server; what does is tried on both.
+BOTH = pytest.mark.parametrize("post", ["sqlite", "postgres"], indirect=True)
+
+
+@pytest.fixture
+def post(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outpost]:
+    """A server with the flows of the tests, on SQLite unless told otherwise."""
+    with ExitStack() as open_now:
+        url = f"sqlite:///{tmp_path}/telecine.db"
+        if getattr(request, "param", "") == "postgres":
+            url = open_now.enter_context(fresh_schema(request.getfixturevalue("postgres_url")))
+        own = open_now.enter_context(outpost(tmp_path, url, flows=FLOWS))
+        own.serve()
+        yield own
+
+
+def work(post: Outpost, name: str = "ann", **given: object) -> subprocess.Popen[bytes]:
+    return post.work(name, flows=FLOWS, **given)
+
+
+async def begun(post: Outpost, count: int = 1) -> list[int]:
+    """Wait until so many handlers wait for their sign; their processes."""
+    return await started_in(post.folder, count)
+
+
+def play(post: Outpost, scene: Callable[[Engine], Awaitable[None]]) -> None:
+    on(str(post.given["database_url"]), scene)
+
+
+def test_every_kind_of_handler_works_without_a_database(post: Outpost) -> None:
+    work(post, slots=2)
+
+    async def scene(engine: Engine) -> None:
+        everywhere = (await engine.submit("everywhere")).job_id
+        fan = (await engine.submit("fan", {"pieces": 40})).job_id
+
+        assert await ended(engine, everywhere, fan) == ["completed", "completed"]
+        assert await result(engine, fan) == sum(range(40)) * 2
+        assert set(await outcomes(engine, fan)) == {"done"}
+
+    play(post, scene)
+
+
+@BOTH
+def test_the_task_of_a_killed_worker_goes_to_another(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        ann = work(post, "ann")
+        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        [handler] = await begun(post)
+
+        ann.kill()
+        ann.wait()
+        await until(lambda: not lives(handler))
+        work(post, "bob")
+        await begun(post, 2)
+        (post.folder / "go").touch()
+
+        assert await ended(engine, job) == ["completed"]
+        assert await outcomes(engine, job) == ["lost", "done"]
+
+    play(post, scene)
+
+
+def test_a_worker_that_was_stopped_longer_than_its_lease_abandons_its_work(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        ann = work(post, "ann")
+        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        [late] = await begun(post)
+
+        ann.send_signal(signal.SIGSTOP)
+        work(post, "bob")
+        await begun(post, 2)  # her lease has ended, and he has begun
+        ann.send_signal(signal.SIGCONT)
+        await until(lambda: not lives(late))
+        (post.folder / "go").touch()
+
+        assert await ended(engine, job) == ["completed"]
+        assert await outcomes(engine, job) == ["lost", "done"]
+        assert len(list(post.folder.glob("ended.*"))) == 1
+
+    play(post, scene)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_server_that_ends_and_comes_back_costs_no_attempt(post: Outpost, how: signal.Signals) -> None:
+    async def scene(engine: Engine) -> None:
+        work(post)
+        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        [handler] = await begun(post)
+        assert post.server is not None
+
+        post.server.send_signal(how)
+        post.server.wait(30)
+        (post.folder / "go").touch()  # it ends while there is nobody to tell
+        await until(lambda: not lives(handler))
+        post.serve()
+
+        assert await ended(engine, job) == ["completed"]
+        assert await outcomes(engine, job) == ["done"]
+
+    play(post, scene)
+
+
+def test_server_and_worker_may_both_be_killed(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        ann = work(post)
+        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        await begun(post)
+        assert post.server is not None
+
+        for process in (post.server, ann):
+            process.kill()
+            process.wait()
+        (post.folder / "go").touch()
+        work(post, "bob")  # before there is a server
+        post.serve()
+
+        assert await ended(engine, job) == ["completed"]
+        assert await outcomes(engine, job) == ["lost", "done"]
+
+    play(post, scene)
+
+
+def test_a_key_revoked_in_mid_lease_ends_the_worker_and_its_children(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        ann = work(post)
+        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        await begun(post)
+        children = children_of(ann.pid)
+        [key] = await rows(engine, "select id from api_key where scope = 'worker'")
+
+        await engine.store.run(lambda: _revoke(key["id"]))
+
+        assert await until(lambda: ann.poll() is not None and ann.returncode) == 7
+        assert children
+        await until(lambda: not any(lives(pid) for pid in children))
+        assert "does not let this worker in: this key was revoked" in (post.folder / "ann.log").read_text()
+        await until(lambda: _is_free(engine, job))
+        assert await outcomes(engine, job) == ["released"]
+
+    play(post, scene)
+
+
+def _revoke(key: str) -> Steps[None]:
+    """As another process does it that knows nothing of workers: the server finds out."""
+    yield Ask("key_revoke", {"id": key, "owner": None})
+
+
+async def _is_free(engine: Engine, job: int) -> bool:
+    [row] = await rows(engine, f"select state, tries, losses from task where job_id = {job}")
+    return (row["state"], row["tries"], row["losses"]) == ("ready", 0, 0)
+
+
+def test_a_worker_with_a_bad_key_ends_with_one_sentence(post: Outpost) -> None:
+    key = post.folder / "bad.key"
+    key.write_text(f"tcn_worker_{'0' * 12}_{'1' * 64}_8d1c03f2")
+    key.chmod(0o600)
+
+    code = work(post, "eve", key=key).wait(60)
+
+    assert code == 7
+    assert "does not let this worker in" in (post.folder / "eve.log").read_text()
+
+
+def test_a_key_that_everybody_can_read_is_refused(post: Outpost) -> None:
+    key = post.register_by_command("ann")
+    mode = key.stat().st_mode & 0o777
+    key.chmod(0o644)
+
+    code = work(post, "ann").wait(60)
+
+    assert (mode, code) == (0o600, 2)
+    assert "chmod 600" in (post.folder / "ann.log").read_text()
+
+
+def test_a_worker_that_is_told_to_stop_finishes_and_leaves(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        ann = work(post)
+        await enlisted(engine, "ann")
+        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        await begun(post)
+
+        ann.send_signal(signal.SIGTERM)
+        await until(lambda: _mode(engine, "draining"))
+        (post.folder / "go").touch()
+
+        assert await until(lambda: ann.poll() is not None and [ann.returncode]) == [0]
+        assert await ended(engine, job) == ["completed"]
+        [row] = await rows(engine, "select gone_at from worker")
+        assert row["gone_at"] is not None
+
+    play(post, scene)
+
+
+async def _mode(engine: Engine, mode: str) -> bool:
+    [row] = await rows(engine, "select mode from worker")
+    return bool(row["mode"] == mode)
+
+
+def test_an_idle_worker_leaves_at_once(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        ann = work(post)
+        await enlisted(engine, "ann")
+
+        ann.send_signal(signal.SIGTERM)
+
+        assert await until(lambda: ann.poll() is not None and [ann.returncode], within=15) == [0]
+
+    play(post, scene)
+
+
+@BOTH
+def test_every_seventh_answer_is_lost_on_a_slow_way_and_nothing_is_done_twice(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        async with cutting_proxy(post.port) as proxy:
+            proxy.every, proxy.pause = 7, 0.002
+            work(post, "ann", server=proxy.url, slots=3)
+            job = (await engine.submit("fan", {"pieces": 150})).job_id
+
+            assert await ended(engine, job, within=60) == ["completed"]
+
+        assert proxy.lost > 3
+        assert await result(engine, job) == sum(range(150)) * 2
+        done = await rows(engine, f"select task_id from attempt where job_id = {job} and outcome = 'done'")
+        assert len(done) == len({row["task_id"] for row in done}) == 152
+
+    play(post, scene)
