@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Ear:
         self.status = 0
         self.headers: dict[str, str] = {}
         self._text = b""
+        self._whole: deque[bytes] = deque()
         self.last_id: str | None = None
         self.opened.append(self)
 
@@ -54,7 +56,9 @@ class Ear:
         writer.write("\r\n".join([*lines, "", ""]).encode())
         ear = cls(reader, writer)
         ear.last_id = last_id
-        head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)).decode().split("\r\n")
+        # Not `wait_for`: it may swallow that somebody else's time is over.
+        async with asyncio.timeout(PATIENCE):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         ear.status = int(head[0].split()[1])
         ear.headers = {n.lower(): v for n, _, v in (line.partition(": ") for line in head[1:] if line)}
         return ear
@@ -62,15 +66,15 @@ class Ear:
     async def blocks(self) -> AsyncIterator[Heard]:
         """All that comes, until the end."""
         while True:
-            while b"\n\n" in self._text:
-                block, _, self._text = self._text.partition(b"\n\n")
-                heard = _heard(block.decode())
+            while self._whole:
+                heard = _heard(self._whole.popleft().decode())
                 self.last_id = heard.id or self.last_id
                 yield heard
             size = await self._reader.readline()
             if not size.strip() or (count := int(size, 16)) == 0:
                 return
-            self._text += (await self._reader.readexactly(count + 2))[:-2]
+            *whole, self._text = (self._text + (await self._reader.readexactly(count + 2))[:-2]).split(b"\n\n")
+            self._whole.extend(whole)
 
     async def events(self) -> AsyncIterator[Heard]:
         async for heard in self.blocks():

@@ -149,6 +149,21 @@ async def test_what_was_pruned_is_a_reset_and_a_snapshot(front: Front) -> None:
     assert [block["event"] for block in restored] == ["reset", "snapshot"]
 
 
+async def test_a_quiet_stream_shows_life_and_moves_its_place_on(front: Front) -> None:
+    await front.bed.enact(FILM)
+    async with listening(front.app) as port:
+        hub_of(front.house).alive_after = 0.1
+        ear = await Ear.open(port, "kinds=worker.*", key=await front.key(Scope.OWNER, owner="ada"))
+        await front.bed.submit(owner="bob")
+        newest = str(await front.house.engine.events.newest())
+        async with asyncio.timeout(PATIENCE):
+            async for heard in ear.blocks():
+                if heard.id == newest:
+                    break
+
+    assert (heard.comment, heard.kind, heard.data) == ("alive", None, None)
+
+
 async def test_a_snapshot_comes_first_and_shows_only_what_the_reader_may_see(front: Front) -> None:
     await front.bed.enact(FILM)
     await front.bed.submit(owner="ada")

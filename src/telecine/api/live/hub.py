@@ -20,7 +20,7 @@ from telecine.api.live.fleet import Fleet
 from telecine.api.live.plain import ENDS
 from telecine.api.live.reader import Reader
 from telecine.api.live.ring import Given, Ring, worded
-from telecine.api.live.ticking import KEYS, Ticking
+from telecine.api.live.ticking import ALIVE, KEYS, Ticking
 from telecine.api.live.voices import Line, passing
 from telecine.api.live.wanted import Place, Wanted
 from telecine.engine.announcing import Announcer, Page, Told
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 HEADSTART = 2_000
 AT_ONCE = 500
 # Pauses between two looks at the table, in seconds: while events come, and when none have come for a while.
-BUSY_LOOK, IDLE_LOOK = 0.05, 0.25
+BUSY_LOOK, IDLE_LOOK = 0.03, 0.25
 BUSY_FOR = 5.0
 TABLE_READS = 4
 MOST_ENDED = 5_000
@@ -48,8 +48,8 @@ class Hub:
         self.ring = Ring()
         self.fleet = Fleet()
         self.readers: set[Reader] = set()
-        # How often it is looked whether keys are still valid, in seconds.
-        self.key_check = KEYS
+        # In seconds: after how long a quiet stream shows life, and how often keys are looked at again.
+        self.alive_after, self.key_check = ALIVE, KEYS
         self._by_key: Counter[str] = Counter()
         self._table = asyncio.Semaphore(TABLE_READS)
         self._ended: OrderedDict[int, None] = OrderedDict()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TICK = 1.0
+# The last tick before so many seconds have passed.
 ALIVE = 30.0
 # Every so many seconds.
 PROGRESS, STATS, FLEET, KEYS = 1.0, 3.0, 5.0, 15.0
@@ -46,7 +47,7 @@ class Ticking:
         )
         due = {duty: self._mono() + every for every, duty in duties}
         while True:
-            await asyncio.sleep(min(TICK, hub.key_check))
+            await asyncio.sleep(min(TICK, hub.key_check, hub.alive_after))
             now = self._mono()
             self._show_life(now)
             for every, duty in duties:
@@ -62,7 +63,7 @@ class Ticking:
 
     def _show_life(self, now: float) -> None:
         for reader in self._hub.readers:
-            if now - reader.said_at >= ALIVE - TICK:
+            if now - reader.said_at >= self._hub.alive_after - TICK:
                 reader.is_due = True
                 reader.wake()
 
