@@ -93,6 +93,33 @@ async def test_every_few_claims_one_takes_no_hints(server: PrivateRedis) -> None
         assert not taken[WALK_EVERY - 1]
 
 
+async def test_hints_that_lead_astray_or_are_not_there_are_asked_for_ever_more_seldom(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        await put(hints, line, *heads(1_000))
+        asked = 0
+
+        for turn in range(400):
+            hinted = await hints.take([LANE], 1)
+            asked += bool(hinted)
+            hints.judge(hinted, [(LANE, 5_000 + turn)], 1)
+
+        assert 3 <= asked <= 20
+        assert hints.used.stale == asked
+
+
+async def test_hints_that_were_right_are_asked_for_again(server: PrivateRedis) -> None:
+    async with hints_on(server) as (hints, line):
+        await put(hints, line, *heads(200))
+        taken = 0
+
+        for _ in range(40):
+            hinted = await hints.take([LANE], 1)
+            taken += len(hinted)
+            hints.judge(hinted, [(LANE, id_) for id_ in hinted], 1)
+
+        assert taken == 40 - 40 // WALK_EVERY == hints.used.taken
+
+
 async def test_what_is_no_id_is_dropped(server: PrivateRedis) -> None:
     async with hints_on(server) as (hints, _):
         server.say("ZADD", hints.key(LANE), 1, "rubbish", 2, "-5", 3, "9" * 30, 4, "\N{SNOWMAN}", 5, "7")

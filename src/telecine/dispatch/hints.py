@@ -9,7 +9,7 @@ Popping gives each of many claimers ids of its own. Lower rank = more urgent = l
 
 A task that nobody hinted must not wait behind hints that never end, so every few claims one takes no hints
 at all and walks. In a backlog with many claimers the walk is as good as any hint, and takes what others were just
-hinted at: hints that mostly lead astray are asked for ever more seldom (see decision 0010).
+hinted at: hints that mostly lead astray, or are not there, are asked for ever more seldom (see decision 0010).
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ class Hints:
         self._prefix = f"telecine:{namespace}:ready:"
         self._claims = 0
         self._doubt = self._rest = 0
+        self._vain = False  # there was no hint when we last asked
         self._asking: set[asyncio.Task[list[int]]] = set()
 
     def key(self, lane: str) -> str:
@@ -108,6 +109,7 @@ class Hints:
             found = await self._line.script(TAKE, keys, [wanted])
         except Away:
             return []
+        self._vain = not found
         return [id_ for member in found if (id_ := id_of(member)) is not None]
 
     def judge(self, hinted: Sequence[int], granted: Sequence[tuple[str, int]], wanted: int) -> None:
@@ -116,8 +118,9 @@ class Hints:
         good = sum(id_ in offered for _, id_ in granted)
         self.used.taken += good
         self.used.stale += len(hinted) - good
-        if hinted:
-            self._doubt = 0 if 2 * good >= len(hinted) else min(MOST_REST, max(1, 2 * self._doubt))
+        if hinted or (granted and self._vain):
+            self._vain = False
+            self._doubt = 0 if hinted and 2 * good >= len(hinted) else min(MOST_REST, max(1, 2 * self._doubt))
             self._rest = self._doubt
         walked: dict[str, list[int]] = {}
         for lane, id_ in granted:
