@@ -54,6 +54,13 @@ lock: $(READY)  ## Resolve the dependencies anew into requirements/; UPGRADE=1 t
 	@$(BIN)/uv --no-config pip compile --quiet $(if $(UPGRADE),--upgrade) pyproject.toml --group dev \
 		--universal --python-version 3.11 --no-emit-index-url --generate-hashes \
 		--custom-compile-command "make lock" --output-file requirements/dev.lock >/dev/null
+	@# Parts of it, for images: what runs, and what builds the package.
+	@$(BIN)/uv --no-config pip compile --quiet pyproject.toml --extra tracing --constraint requirements/dev.lock \
+		--universal --python-version 3.11 --no-emit-index-url --generate-hashes \
+		--custom-compile-command "make lock" --output-file requirements/runtime.lock >/dev/null
+	@echo hatchling | $(BIN)/uv --no-config pip compile --quiet - --constraint requirements/dev.lock \
+		--universal --python-version 3.11 --no-emit-index-url --generate-hashes \
+		--custom-compile-command "make lock" --output-file requirements/build.lock >/dev/null
 
 clean:  ## Remove .venv and all caches
 	@rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -73,6 +73,8 @@ async def test_the_story_of_a_fleet_in_numbers(front: Front) -> None:
         ("telecine_task_retries_total", ("film", "cut")): 1,
         ("telecine_task_retries_exhausted_total", ("film", "cut")): 1,
         ("telecine_jobs_pending", ()): 1,
+        ("telecine_jobs_failed", ()): 1,
+        ("telecine_server_able", ()): 1,
         ("telecine_jobs_in_progress", ()): 1,
         ("telecine_queue_size", lane): 1,
         ("telecine_tasks_running", lane): 1,
@@ -85,6 +87,7 @@ async def test_the_story_of_a_fleet_in_numbers(front: Front) -> None:
     assert {key: found.get(key) for key in wanted} == wanted
     assert found["telecine_task_retry_rate", ()] == pytest.approx(1 / 3)
     assert ("telecine_task_duration_p95_seconds", ("film", "cut")) in found
+    assert found["telecine_storage_free_bytes", ("uploads",)] > 0
     assert found["telecine_events_counted", ()] == found["telecine_events_newest", ()]
     assert not any("canary" in word for name, labels in found for word in (name, *labels))
 

@@ -68,6 +68,7 @@ class Figures:
     waiting_deliveries: int = 0
     dead_deliveries: int = 0
     freed: int = 0
+    failed_jobs: int = 0
     uploads: int = 0
     upload_bytes: int = 0
     newest_event: int = 0
@@ -116,6 +117,7 @@ def figures(stale: Millis, recent: int) -> Steps[Figures]:
         waiting_deliveries=rest["waiting"],
         dead_deliveries=rest["dead"],
         freed=rest["freed"],
+        failed_jobs=rest["failed"],
         uploads=rest["uploads"],
         upload_bytes=rest["bytes"],
         newest_event=rest["newest"],

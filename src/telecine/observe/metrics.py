@@ -16,6 +16,7 @@ from prometheus_client.exposition import generate_latest
 
 from telecine.engine.figures import Figures
 from telecine.engine.tally import BOUNDS
+from telecine.engine.vitals import FullHealth
 from telecine.errors import StoreError
 from telecine.facts import SECOND
 
@@ -56,11 +57,13 @@ REDIS = {
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What one scrape tells: the fleet if the database answered, how long that took, and Redis if there is one."""
+    """What one scrape tells: the fleet if the database answered, and how long that took; Redis if there is one; how
+    this server is."""
 
     figures: Figures | None
     seconds: float = 0.0
     redis: Mapping[str, Any] = field(default_factory=dict)
+    health: FullHealth | None = None
 
 
 class Metrics:
@@ -72,7 +75,8 @@ class Metrics:
     async def text(self) -> bytes:
         snapshot = await self._look()
         fleet = CollectorRegistry()
-        fleet.register(_Collected([*of_fleet(snapshot), *of_redis(snapshot.redis)]))
+        told = [*of_fleet(snapshot), *of_redis(snapshot.redis), *of_server(snapshot.health)]
+        fleet.register(_Collected(told))
         return generate_latest(fleet) + generate_latest(self._registry)
 
 
@@ -119,6 +123,17 @@ def of_redis(told: Mapping[str, Any]) -> Iterator[Metric]:
     for use in ("offered", "taken", "stale"):
         hints.add_metric([use], told[f"hints_{use}"])
     yield hints
+
+
+def of_server(health: FullHealth | None) -> Iterator[Metric]:
+    if health is None:
+        return
+    yield _gauge("telecine_server_able", "Can this server serve? As /health tells", health.status == "ok")
+    rooms = {(what,): room for what, room in health.storage.items() if room.free_bytes is not None}
+    free = {what: float(room.free_bytes or 0) for what, room in rooms.items()}
+    total = {what: float(room.total_bytes or 0) for what, room in rooms.items()}
+    yield _by("telecine_storage_free_bytes", "Free on the disk, by what lies there", ("what",), free)
+    yield _by("telecine_storage_total_bytes", "Size of the disk, by what lies there", ("what",), total)
 
 
 def _gauge(name: str, meaning: str, value: float) -> Metric:
@@ -170,6 +185,7 @@ def _times(
 
 def _jobs(figures: Figures) -> Iterator[Metric]:
     yield _gauge("telecine_jobs_pending", "Jobs that nobody has begun", figures.pending)
+    yield _gauge("telecine_jobs_failed", "Failed jobs, until somebody opens them again", figures.failed_jobs)
     yield _gauge("telecine_jobs_in_progress", "Jobs that were begun and have not ended", figures.in_progress)
     yield _by("telecine_jobs_open", "Jobs that have not ended", ("flow", "status"), figures.jobs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from telecine.observe.visits import Visit
 
@@ -17,6 +17,9 @@ CHATTER = frozenset(
     {"/health", "/health/live", "/api/health", "/metrics", "/api/worker/heartbeat", "/api/worker/claim"}
 )
 BAD = 400
+
+# When each series began is of no use to anybody, and would double their number.
+disable_created_metrics()
 
 
 class RequestMetrics:

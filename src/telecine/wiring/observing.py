@@ -54,7 +54,8 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
 
     async def look() -> Snapshot:
         told = {} if redis is None else asdict(redis.vitals())
-        return await or_nothing(figures.get, world.mono, told)
+        snapshot = await or_nothing(figures.get, world.mono, told)
+        return replace(snapshot, health=await vitals.full())
 
     probes = Probes(
         ping=lambda: ping(store),
@@ -66,9 +67,9 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
         reserve=settings.upload_reserve_bytes,
         mono=world.mono,
     )
-    registry = CollectorRegistry()
+    vitals, registry = Vitals(probes), CollectorRegistry()
     return {
-        "vitals": Vitals(probes),
+        "vitals": vitals,
         "metrics": Metrics(registry, look).text,
         "watchers": (RequestMetrics(registry), AccessLines(), *((parts.tracing,) if parts.tracing else ())),
         "trace_seed": parts.tracing.seed if parts.tracing else None,

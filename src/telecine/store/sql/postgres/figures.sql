@@ -34,6 +34,7 @@ select
     (select count(*) from (select 1 from delivery where state = 'waiting' limit :most) d)::integer as waiting,
     (select count(*) from (select 1 from delivery where state = 'dead' limit :most) d)::integer as dead,
     (select count(*) from (select 1 from freed limit :most) f)::integer as freed,
+    (select count(*) from (select 1 from job where outcome = 'failed' limit :most) j)::integer as failed,
     u.uploads::integer as uploads, u.bytes::bigint as bytes, c.seq as newest, c.pruned,
     coalesce((select value from tally where name = 'seq' and labels = '[]'), 0) as counted,
     ({now} - p.at)::bigint as pulse

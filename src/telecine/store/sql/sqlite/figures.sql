@@ -38,6 +38,7 @@ select
     (select count(*) from (select 1 from delivery where state = 'waiting' limit :most) d) as waiting,
     (select count(*) from (select 1 from delivery where state = 'dead' limit :most) d) as dead,
     (select count(*) from (select 1 from freed limit :most) f) as freed,
+    (select count(*) from (select 1 from job where outcome = 'failed' limit :most) j) as failed,
     u.uploads, u.bytes, coalesce((select seq from sqlite_sequence where name = 'event'), 0) as newest, c.pruned,
     coalesce((select value from tally where name = 'seq' and labels = '[]'), 0) as counted,
     {now} - p.at as pulse
