@@ -603,5 +603,74 @@ SHELVES = [
     ),
 ]
 
-MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES]
+LETTERS_TESTS = f"{CONTRACT}/test_deliveries.py"
+LETTERS = [
+    mutant(
+        "two postmen read the same events, on PostgreSQL",
+        f"{PG}/deliveries.sql",
+        "from postman p cross join event_counter c\nfor update of p skip locked",
+        "from postman p cross join event_counter c",
+        f"{LETTERS_TESTS}::test_two_postmen_at_once_write_each_letter_once",
+        f"{CONTRACT}/test_alerts.py::test_several_servers_do_not_double_an_alert",
+    ),
+    mutant(
+        "the postman's place does not move",
+        "engine/news.py",
+        'if reached != place["seq"]:',
+        "if False:",
+        LETTERS_TESTS,
+    ),
+    mutant(
+        "a letter is marked by whoever once held it",
+        (f"{PG}/deliveries.sql", f"{LITE}/deliveries.sql"),
+        "and state = 'waiting' returning id\n\n-- name: delivery_retry",
+        "and state = 'waiting' or id = :id and token <> :token returning id\n\n-- name: delivery_retry",
+        LETTERS_TESTS,
+    ),
+    mutant(
+        "a letter that is being sent can be taken, on SQLite",
+        f"{LITE}/deliveries.sql",
+        "set until = {now} + :lease, next_at = {now} + :lease,",
+        "set until = {now} + :lease,",
+        LETTERS_TESTS,
+    ),
+    mutant(
+        "a dead host takes all hands",
+        "engine/deliveries.py",
+        "room = min(most, wanted - len(ids))",
+        "room = wanted - len(ids)",
+        LETTERS_TESTS,
+    ),
+    mutant(
+        "alerts know no cooldown",
+        "engine/news.py",
+        "if sent_at is not None and sent_at <= now < sent_at + rules.cooldown:",
+        "if sent_at is not None and now < sent_at:",
+        f"{CONTRACT}/test_alerts.py",
+    ),
+    mutant(
+        "whose letter it is does not matter",
+        "engine/deliveries.py",
+        'if not rows or (owner is not None and rows[0]["owner"] != owner):',
+        "if not rows:",
+        LETTERS_TESTS,
+    ),
+    mutant(
+        "a webhook may name an address inside",
+        "addresses.py",
+        "if not is_public(address) and not any(",
+        "if False and not any(",
+        "tests/api/test_webhooks_hostile.py",
+        f"{CONTRACT}/test_inputs_gate.py",
+    ),
+    mutant(
+        "redirects are followed",
+        "observe/sending.py",
+        "follow_redirects=False,",
+        "follow_redirects=True,",
+        "tests/api/test_webhooks_hostile.py",
+    ),
+]
+
+MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES, *LETTERS]
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]
