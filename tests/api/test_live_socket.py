@@ -139,6 +139,27 @@ async def test_a_stage_of_many_pieces_fails_once_with_the_error_of_a_piece(front
     assert [(one["jobType"], one["error"], one["willRetry"]) for one in failures] == [("cut", "no picture", False)]
 
 
+async def test_a_persons_retry_begins_what_had_failed_anew(front: Front) -> None:
+    await front.bed.enact(FILM)
+    job = await front.bed.submit(owner="ada")
+    await front.bed.say(await front.bed.take(), Done(plan={"cut": [1, 2]}))
+    for lease in await front.bed.claim(2):
+        await front.bed.fail_for_good(lease)
+    key = await front.key(Scope.OWNER, owner="ada")
+    async with listening(front.app) as port:
+        async with talking(port, "after=0&snapshot=0", key=key) as socket:
+            await hear(socket, "job:chain:failed")
+            await front.house.engine.retry(job)
+            await front.bed.run_all()
+            live = jobs_of(await hear(socket, "job:chain:completed"))
+        async with talking(port, "after=0&snapshot=0", key=key) as socket:
+            again = jobs_of(await hear(socket, "job:chain:completed"))
+
+    assert live == [("job:queued", "cut"), ("job:started", "cut"), ("job:completed", "cut"), *STORY[6:]]
+    assert again[-len(live) :] == live
+    assert again.count(("job:started", "cut")) == 2
+
+
 async def test_a_job_that_comes_after_another_is_queued_when_its_turn_has_come(front: Front) -> None:
     await front.bed.enact(a_flow(a_stage("only")))
     first = await front.bed.submit(owner="ada")

@@ -36,7 +36,8 @@ AT_ONCE = 500
 # Pauses between two looks at the table, in seconds: while events come, and when none have come for a while.
 BUSY_LOOK, IDLE_LOOK = 0.03, 0.25
 BUSY_FOR = 5.0
-TABLE_READS = 4
+# So many may read the table by themselves at once, and so many events each in one go.
+TABLE_READS, FROM_TABLE = 4, 200
 MOST_ENDED = 5_000
 
 
@@ -92,10 +93,10 @@ class Hub:
             return self.ring.give(reader.voice, reader.wanted, reader.place)
         async with self._table:
             wanted, place = reader.wanted, reader.place
-            found = await self.announcer.after(place.seq, job_id=wanted.job, limit=AT_ONCE)
+            found = await self.announcer.after(place.seq, job_id=wanted.job, limit=FROM_TABLE)
         if isinstance(found, Reset):
             return found
-        return worded(iter(found.told), reader.voice, wanted, place, found.seq)
+        return worded(iter(found.told), reader.voice, wanted, place, found.seq, whole=True)
 
     async def newest(self) -> int:
         return await self.house.engine.events.newest()

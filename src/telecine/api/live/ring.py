@@ -12,6 +12,8 @@ from telecine.engine.announcing import Page, Told
 MOST_EVENTS = 4_000
 # What a reader is given in one go; then it is asked whether it can take more.
 MOST_BYTES = 64 << 10
+# Readers of the same at the same place share what is made for them; so many such groups are remembered.
+MOST_GIVEN = 2_000
 
 Given = tuple[tuple[bytes, ...], Place]
 
@@ -48,6 +50,8 @@ class Ring:
         key = (voice.name, wanted, place)
         given = self._given.get(key)
         if given is None:
+            if len(self._given) >= MOST_GIVEN:
+                self._given.clear()
             given = self._given[key] = worded(self._after(place), voice, wanted, place, self.seq)
         return given
 
@@ -56,8 +60,13 @@ class Ring:
         return (self._told[n] for n in range(first, len(self._told)))
 
 
-def worded(some: Iterator[Told], voice: Voice, wanted: Wanted, place: Place, upto: int) -> Given:
-    """These events in the reader's words; `upto` is where it is after all of them."""
+def worded(
+    some: Iterator[Told], voice: Voice, wanted: Wanted, place: Place, upto: int, *, whole: bool = False
+) -> Given:
+    """These events in the reader's words, up to a bound unless the `whole` is asked for.
+
+    `upto` is where the reader is after all of them.
+    """
     found: list[bytes] = []
     size = 0
     for told in some:
@@ -65,6 +74,6 @@ def worded(some: Iterator[Told], voice: Voice, wanted: Wanted, place: Place, upt
         for line in spoken(voice, told, wanted, skip):
             found.append(line)
             size += len(line)
-        if size >= MOST_BYTES:
+        if size >= MOST_BYTES and not whole:
             return tuple(found), Place(told.event.seq)
     return tuple(found), Place(upto)

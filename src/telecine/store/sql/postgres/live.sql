@@ -52,7 +52,7 @@ from (select status, outcome, ended_at from job where owner = :owner order by id
 
 -- name: ticket_spend
 -- A ticket works once, and only while the key that it was made with is valid.
-update api_key t set revoked_at = {now} from api_key k
+delete from api_key t using api_key k
 where t.id = :id and t.kind = 'link' and t.facts ->> 'ticket_of' = k.id and t.revoked_at is null and t.expires_at > {now}
   and k.revoked_at is null and (k.expires_at is null or k.expires_at > {now})
 returning k.id, k.kind, k.scope, k.owner, k.name

@@ -46,12 +46,12 @@ select coalesce(sum(outcome is null and status = 'pending'), 0) as pending,
 from (select status, outcome, ended_at from job where owner = :owner order by id desc limit :most)
 
 -- name: ticket_spend
--- The answer first: afterwards a ticket that was just spent looks like one that was spent before.
+-- The answer first: afterwards the ticket is gone.
 create temp table if not exists admitted (id text, kind text, scope text, owner text, name text);
 delete from temp.admitted;
 insert into temp.admitted select k.id, k.kind, k.scope, k.owner, k.name
 from api_key t join api_key k on k.id = json_extract(t.facts, '$.ticket_of')
 where t.id = :id and t.kind = 'link' and t.revoked_at is null and t.expires_at > {now}
   and k.revoked_at is null and (k.expires_at is null or k.expires_at > {now});
-update api_key set revoked_at = {now} where id = :id and exists (select 1 from temp.admitted);
+delete from api_key where id = :id and exists (select 1 from temp.admitted);
 select id, kind, scope, owner, name from temp.admitted
