@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 PATIENCE = 60.0
+# Made for these tests, signed by itself, good for a hundred years and for nothing else.
+CERTIFICATE = Path(__file__).parent / "certificate" / "hook.example.pem"
 Manner = Callable[["Request"], None]
 
 
@@ -65,6 +69,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
     receiver: Receiver
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Whoever hangs up in the middle is what we are here for."""
+
 
 @dataclass
 class Receiver:
@@ -75,9 +82,10 @@ class Receiver:
     heard: list[Heard] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     ended: threading.Event = field(default_factory=threading.Event)
+    scheme: str = "http"
 
     def url(self, path: str = "/hook", host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.port}{path}"
+        return f"{self.scheme}://{host}:{self.port}{path}"
 
     def at(self, path: str) -> list[Heard]:
         with self.lock:
@@ -93,9 +101,14 @@ class Receiver:
 
 
 @contextmanager
-def listen() -> Iterator[Receiver]:
+def listen(*, secure: bool = False) -> Iterator[Receiver]:
+    """`secure`: by TLS, with a certificate for hook.example that nobody knows but `CERTIFICATE`."""
     server = _Server(("127.0.0.1", 0), Request)
-    server.receiver = Receiver(server.server_address[1])
+    server.receiver = Receiver(server.server_address[1], scheme="https" if secure else "http")
+    if secure:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATE, CERTIFICATE.with_name("key.pem"))
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

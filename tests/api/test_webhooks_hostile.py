@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import resource
+import ssl
 import time
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from telecine.observe.sending import NotSent, Sender
 from tests import receiver as manners
 from tests.api.front import Front
 from tests.api.mailing import a_job, at_work, brisk, deliveries, hook, is_genuine, settled, until
-from tests.receiver import Manner, listen
+from tests.receiver import CERTIFICATE, Manner, listen
 
 HOSTILE = [
     manners.broken, manners.elsewhere, manners.silent, manners.hanging_up, manners.rambling, manners.endless,
@@ -158,6 +159,21 @@ async def test_a_name_is_asked_for_once_and_the_checked_address_is_the_one_that_
 
     assert (answer.status, asked) == (204, ["hook.example"])
     assert heard.headers["host"] == f"hook.example:{receiver.port}"
+
+
+async def test_a_certificate_must_be_the_names_although_the_address_is_what_is_asked() -> None:
+    trust = ssl.create_default_context(cafile=CERTIFICATE)
+    more = {"timeout": 10.0, "private": ["127.0.0.1"], "resolve": answers("127.0.0.1")}
+    knowing, plain = Sender(**more, trust=trust), Sender(**more)
+    with listen(secure=True) as receiver:
+        good = await knowing.send(receiver.url("/hook", "hook.example"), b"{}", {})
+        for sender, host in ((knowing, "other.example"), (plain, "hook.example")):
+            with pytest.raises(NotSent, match="its certificate is not valid"):
+                await sender.send(receiver.url("/hook", host), b"{}", {})
+        await knowing.close()
+        await plain.close()
+
+    assert (good.status, len(receiver.heard)) == (204, 1)
 
 
 async def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from ssl import SSLContext
 
 import httpx
 
@@ -39,14 +40,23 @@ class NotSent(TelecineError):
 
 
 class Sender:
-    """Sends. `private` are the places inside the operator's network that may be asked."""
+    """Sends. `private` are the places inside the operator's network that may be asked; `trust` says whose certificates
+    are good, if not those of the usual authorities."""
 
-    def __init__(self, *, timeout: float, private: Sequence[str] = (), resolve: Resolve = resolve) -> None:
+    def __init__(
+        self,
+        *,
+        timeout: float,
+        private: Sequence[str] = (),
+        resolve: Resolve = resolve,
+        trust: SSLContext | None = None,
+    ) -> None:
         self._timeout = timeout
         self._private = tuple(private)
         self._resolve = resolve
         # No connection is used twice: two hosts may share an address, and a certificate is checked for one of them.
         self._client = httpx.AsyncClient(
+            verify=trust or True,
             trust_env=False,
             follow_redirects=False,
             timeout=timeout,
