@@ -24,6 +24,7 @@ class CuttingProxy:
         self.pause = 0.0  # seconds for each block, in either direction
         self._wanted: bytes | None = None
         self._answers = 0
+        self._serving: set[asyncio.Task[None]] = set()
 
     @property
     def url(self) -> str:
@@ -33,21 +34,36 @@ class CuttingProxy:
         self._wanted = text
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        me = asyncio.current_task()
+        assert me is not None
+        self._serving.add(me)
+        me.add_done_callback(self._serving.discard)
+        with suppress(asyncio.CancelledError):
+            await self._pass_on(reader, writer)
+        await _closed(writer)
+
+    async def end(self) -> None:
+        for one in (some := tuple(self._serving)):
+            one.cancel()
+        await asyncio.gather(*some, return_exceptions=True)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there, back = await asyncio.open_connection("127.0.0.1", self.to)
         except OSError:
-            writer.transport.abort()
             return
         doomed = asyncio.Event()
+        ways = [
+            asyncio.ensure_future(self._up(reader, back, doomed)),
+            asyncio.ensure_future(self._down(there, writer, doomed)),
+        ]
         try:
-            await asyncio.gather(self._up(reader, back, doomed), self._down(there, writer, doomed))
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for end in (writer, back):
-                end.transport.abort()
-                with suppress(ConnectionError, OSError):
-                    await end.wait_closed()
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+            await _closed(back)
 
     async def _up(self, reader: asyncio.StreamReader, back: asyncio.StreamWriter, doomed: asyncio.Event) -> None:
         while data := await reader.read(BLOCK):
@@ -84,3 +100,10 @@ async def cutting_proxy(port: int) -> AsyncIterator[CuttingProxy]:
         yield proxy
     finally:
         server.close()
+        await proxy.end()
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    writer.transport.abort()
+    with suppress(ConnectionError, OSError):
+        await writer.wait_closed()

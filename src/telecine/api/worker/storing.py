@@ -92,7 +92,7 @@ async def put(
     if total > room.house.settings.max_source_bytes:
         raise TooLarge(f"an artifact of {total} bytes is more than max_source_bytes allows")
     async with room.storing(key) as part:
-        if (known := await _known(lease, name, sha256, room)) is not None:
+        if (known := await _known(lease, key, name, sha256, room)) is not None:
             await _discard(request)
             return answer(known)
         offset = await _receive(request, part, first, total)
@@ -129,11 +129,12 @@ def _span(content_range: str | None, request: Request) -> tuple[int, int]:
     return first, total
 
 
-async def _known(lease: Lease, name: str, sha256: str, room: Room) -> StoredSaid | None:
-    """What was recorded under this name by this very attempt: it stays as it is."""
+async def _known(lease: Lease, key: str, name: str, sha256: str, room: Room) -> StoredSaid | None:
+    """What this attempt has recorded under this name, which stays as it is, or has stored: its answer was lost."""
     known = await room.remotes.recorded(lease.task_id, name)
     if known is None or known.token != lease.token:
-        return None
+        stored = room.received.get(key)
+        return StoredSaid(key=key, size=stored.size, sha256=sha256) if stored and stored.sha256 == sha256 else None
     if known.sha256 != sha256:
         raise AlreadyKept(f"{name!r} was recorded with other bytes, and an artifact never changes")
     return StoredSaid(key=known.key, size=known.size, sha256=known.sha256)
