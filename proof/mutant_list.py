@@ -604,6 +604,7 @@ SHELVES = [
 ]
 
 LETTERS_TESTS = f"{CONTRACT}/test_deliveries.py"
+LETTERS_SENT = f"{CONTRACT}/test_deliveries_sent.py"
 LETTERS = [
     mutant(
         "two postmen read the same events, on PostgreSQL",
@@ -625,21 +626,21 @@ LETTERS = [
         (f"{PG}/deliveries.sql", f"{LITE}/deliveries.sql"),
         "and state = 'waiting' returning id\n\n-- name: delivery_retry",
         "and state = 'waiting' or id = :id and token <> :token returning id\n\n-- name: delivery_retry",
-        LETTERS_TESTS,
+        LETTERS_SENT,
     ),
     mutant(
         "a letter that is being sent can be taken, on SQLite",
         f"{LITE}/deliveries.sql",
         "set until = {now} + :lease, next_at = {now} + :lease,",
         "set until = {now} + :lease,",
-        LETTERS_TESTS,
+        LETTERS_SENT,
     ),
     mutant(
         "a dead host takes all hands",
         "engine/deliveries.py",
         "room = min(most, wanted - len(ids))",
         "room = wanted - len(ids)",
-        LETTERS_TESTS,
+        LETTERS_SENT,
     ),
     mutant(
         "alerts know no cooldown",
@@ -653,7 +654,7 @@ LETTERS = [
         "engine/deliveries.py",
         'if not rows or (owner is not None and rows[0]["owner"] != owner):',
         "if not rows:",
-        LETTERS_TESTS,
+        LETTERS_SENT,
     ),
     mutant(
         "a webhook may name an address inside",
