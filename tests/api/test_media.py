@@ -1,4 +1,4 @@
-"""Pieces and pictures over HTTP: whole or in one range, to whoever may watch, by nobody's paths."""
+"""Pieces and pictures over HTTP: whole or in one range, by nobody's paths."""
 
 import asyncio
 from contextlib import suppress
@@ -7,9 +7,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from telecine.engine.keys import Scope
-from telecine.facts import DAY, HOUR
 from tests.api.front import Front
-from tests.api.shelf import SEGMENT, begun, finished, link_of, piece_of, published
+from tests.api.shelf import SEGMENT, link_of, piece_of, published
 
 SIZE = len(SEGMENT)
 
@@ -104,109 +103,6 @@ async def test_pictures_lie_beside_their_version(front: Front) -> None:
     assert (await front.ada.get("/media/v/film-1/v1/720p/00000.m4s")).status_code == 404
 
 
-async def test_others_see_nothing_and_nobody_needs_a_key(front: Front) -> None:
-    piece = await piece_of(front, await published(front, "film-1"))
-    address = f"/media/v/film-1/{piece.path}"
-    session = await front.house.keys.log_in(await front.house.keys.link())
-    cookie = {"Cookie": f"telecine_session={session.text}"}
-
-    codes = [(await one.get(address)).status_code for one in (front.ada, front.admin, front.bob, front.worker)]
-
-    assert codes == [200, 200, 404, 401]
-    assert (await front.nobody.get(address)).status_code == 401
-    assert (await front.nobody.get(address, headers=cookie)).status_code == 200
-    absent = await front.bob.get(f"/media/v/film-9/{piece.path}")
-    foreign = await front.bob.get(address)
-    assert absent.json()["detail"].replace("film-9", "film-1") == foreign.json()["detail"]
-
-
-async def test_a_signed_link_needs_no_key_and_opens_one_video(front: Front) -> None:
-    piece = await piece_of(front, await published(front, "film-1"))
-    other = await piece_of(front, await published(front, "film-2"))
-    base = await link_of(front, "film-1")
-
-    allowed = await front.nobody.get(base + piece.path)
-
-    assert (allowed.status_code, allowed.content) == (200, SEGMENT)
-    assert allowed.headers["cache-control"].startswith("public, max-age=")
-    assert (await front.nobody.get(base + other.path)).status_code == 404
-    assert (await front.nobody.get(base.replace("film-1", "film-2") + other.path)).status_code == 401
-    assert (await front.nobody.get(base + "v1/poster.jpg")).status_code == 200
-
-
-async def test_a_link_ends_and_cannot_be_altered(front: Front) -> None:
-    piece = await piece_of(front, await published(front, "film-1"))
-    base = await link_of(front, "film-1")
-    token = base.split("/")[3]
-    later = f"{token[0]}{int(token[1:].partition('.')[0], 16) + 3600:x}.{token.partition('.')[2]}"
-
-    for bad in (later, "p" + token[1:], token[:-1], token + "a", "w.x", "", "w" + "f" * 400):
-        answer = await front.nobody.get(f"/media/t/{bad}/film-1/{piece.path}")
-        assert answer.status_code in (401, 404), bad
-    front.parts.store.now = await now(front) + 14 * HOUR
-    ended = await front.nobody.get(base + piece.path)
-
-    assert (ended.status_code, ended.json()["code"]) == (401, "key_invalid")
-    assert "expired" in ended.json()["detail"]
-
-
-async def now(front: Front) -> int:
-    [row] = await front.bed.ask("pulse_get")
-    return int(row["now"])
-
-
-async def test_whoever_guesses_links_is_slowed_down(front: Front) -> None:
-    limit = front.settings.bad_key_limit
-
-    codes = [(await front.nobody.get(f"/media/t/w1.{'a' * 32}/film/master.m3u8")).status_code for _ in range(limit + 2)]
-
-    assert codes[:limit] == [401] * limit
-    assert codes[-1] == 429
-
-
-async def test_open_media_shows_what_is_published_to_everybody_and_nothing_else(front: Front) -> None:
-    front.house.settings = front.settings.model_copy(update={"open_media": True})
-    shown = await piece_of(front, await published(front, "film-1"))
-    hidden = await piece_of(front, await begun(front, "film-2"))
-
-    assert (await front.nobody.get(f"/media/v/film-1/{shown.path}")).status_code == 200
-    assert (await front.bob.get(f"/media/v/film-1/{shown.path}")).status_code == 200
-    assert (await front.nobody.get(f"/media/v/film-2/{hidden.path}")).status_code == 404
-    stale = {"Cookie": "telecine_session=tcn_gone"}
-    assert (await front.nobody.get(f"/media/v/film-1/{shown.path}", headers=stale)).status_code == 200
-
-
-async def test_what_is_still_made_is_its_owners_by_key_or_by_a_link_for_previews(front: Front) -> None:
-    await published(front, "film-1")
-    job_id = await begun(front, "film-1", data=b"new" * 50)
-    piece = await piece_of(front, job_id)
-    watch, preview = await link_of(front, "film-1", "poster"), await link_of(front, "film-1", "preview")
-
-    assert (await front.ada.get(f"/media/v/film-1/{piece.path}")).content == b"new" * 50
-    assert (await front.nobody.get(preview + piece.path)).status_code == 200
-    assert (await front.nobody.get(watch + piece.path)).status_code == 404
-    assert (await front.bob.get(f"/media/v/film-1/{piece.path}")).status_code == 404
-
-
-async def test_a_version_that_was_replaced_plays_on_for_a_day_and_then_only_for_its_owner(front: Front) -> None:
-    piece = await piece_of(front, await published(front, "film-1"))
-    base = await link_of(front, "film-1")
-    await begun(front, "film-1", data=b"new" * 50)
-    await finished(front, "film-1")
-
-    soon = await front.nobody.get(base + piece.path)
-    moment = await now(front)
-    front.parts.store.now = moment + 25 * HOUR
-    late_base = await link_of(front, "film-1")
-    late = await front.nobody.get(late_base + piece.path)
-
-    assert (soon.status_code, late.status_code) == (200, 404)
-    assert (await front.ada.get(f"/media/v/film-1/{piece.path}")).status_code == 200
-    assert (await front.nobody.get(late_base + "v2/poster.jpg")).status_code == 200
-    assert (await front.nobody.get(late_base + "v1/poster.jpg")).status_code == 404
-    assert moment + DAY < front.parts.store.now
-
-
 NAMES = [
     *("s/../../../etc/passwd", "s/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "s/..%5c..%5cx", "s/1-1.m4s/../x"),
     *("v1/../../telecine.db", "v1/%2e%2e/%2e%2e/telecine.db", "v1//etc/passwd", "v1/poster.jpg%00.m4s", "v1/%00"),
@@ -270,28 +166,6 @@ async def test_bytes_that_are_gone_or_damaged_are_never_sent_as_if_they_were_who
 
     assert (damaged.status_code, damaged.json()["code"]) == (503, "artifact_damaged")
     assert (linked.status_code, missing.status_code) == (404, 404)
-
-
-async def test_a_deleted_video_is_gone_for_every_way_of_watching(front: Front) -> None:
-    piece = await piece_of(front, await published(front, "film-1"))
-    base = await link_of(front, "film-1")
-
-    assert (await front.ada.delete("/api/v1/videos/film-1")).status_code == 204
-
-    for client in (front.ada, front.admin, front.bob):
-        assert (await client.get(f"/media/v/film-1/{piece.path}")).status_code == 404
-    for path in (piece.path, "master.m3u8", "v1/poster.jpg"):
-        assert (await front.nobody.get(base + path)).status_code == 404
-
-
-async def test_servers_on_one_database_sign_with_the_same_secret(front: Front) -> None:
-    piece = await piece_of(front, await published(front, "film-1"))
-    base = await link_of(front, "film-1")
-
-    front.house.rooms.pop("media")  # another server has nothing in its memory
-
-    assert (await front.nobody.get(base + piece.path)).status_code == 200
-    assert len(await front.bed.sql("select * from secret where name = 'playback'")) == 1
 
 
 async def test_many_viewers_at_once_leave_no_file_open(front: Front) -> None:

@@ -52,6 +52,12 @@ def of_version(version_id: int) -> Steps[list[Shelved]]:
     return [shelved(row) for row in rows]
 
 
+def named(version_id: int, names: Sequence[str]) -> Steps[dict[tuple[str, str], str]]:
+    """The keys of some files of a version, by stage and name; a film has thousands of others."""
+    rows = yield Ask("watch_names", {"version": version_id, "names": list(names)})
+    return {(row["stage"], row["name"]): row["key"] for row in rows}
+
+
 def tally(job_id: int) -> Steps[tuple[Count, ...]]:
     """Counts instead of rows: a film of two hours has thousands of artifacts, and is looked at every second."""
     rows = yield Ask("tally", {"job_id": job_id})

@@ -97,6 +97,10 @@ class Views:
         """The artifacts of one version, shown or not."""
         return await self._store.read(lambda: inventory.of_version(version_id))
 
+    async def named(self, version_id: int, *names: str) -> dict[tuple[str, str], str]:
+        """The keys of some files of a version, by stage and name."""
+        return await self._store.read(lambda: inventory.named(version_id, names))
+
     async def tally(self, job_id: int) -> tuple[inventory.Count, ...]:
         """How many artifacts each stage of a job has kept, by folder."""
         return await self._store.read(lambda: inventory.tally(job_id))

@@ -116,7 +116,8 @@ class Remembered(Generic[K, V]):
             self._known.move_to_end(key)
             return self._known[key]
         if key not in self._making:
-            self._making[key] = asyncio.create_task(self._made(key, make))
+            making = self._making[key] = asyncio.create_task(self._made(key, make))
+            making.add_done_callback(lambda task: task.cancelled() or task.exception())  # should nobody wait any more
         # Shielded: one viewer who leaves must not take it from the others.
         return await asyncio.shield(self._making[key])
 

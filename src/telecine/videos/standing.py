@@ -10,7 +10,7 @@ from telecine.engine.shown import JobLine, Page, SubjectLine, VersionView
 from telecine.engine.subjects import cursor_after
 from telecine.engine.views import Views
 from telecine.errors import NotFound
-from telecine.facts import Instant, Json, Shelved, Status
+from telecine.facts import Instant, Json, Status
 from telecine.flows.transcode.flow import NAME
 from telecine.flows.transcode.packaging import MASTER
 from telecine.flows.transcode.pictures import THUMBS
@@ -43,9 +43,11 @@ class Video:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoPage(Video):
-    """A video in full. `progress`, `steps` and `claim` are those of `job`; `master`, `poster` and `thumbnails` are
-    artifact keys."""
+    """A video in full. `source`, `progress`, `steps` and `claim` are those of `job`; `master`, `poster` and
+    `thumbnails` are artifact keys.
+    """
 
+    source: str | None = None
     versions: tuple[VersionView, ...] = ()
     jobs: tuple[JobLine, ...] = ()
     progress: Progress | None = None
@@ -96,7 +98,7 @@ async def page_of(engine: Engine, video_id: str) -> VideoPage:
     """All that there is to say about a video."""
     found = await engine.subject(KIND, video_id)
     current = next((one for one in found.versions if one.current), None)
-    files = [] if current is None else await engine.views.of_version(current.id)
+    files = {} if current is None else await engine.views.named(current.id, MASTER, POSTER, THUMBS)
     newest = next((line.id for line in (found.open_job, *found.jobs) if line is not None and line.flow == NAME), None)
     job_id = newest or (current.job_id if current is not None else None)
     return VideoPage(
@@ -104,14 +106,10 @@ async def page_of(engine: Engine, video_id: str) -> VideoPage:
         versions=found.versions,
         jobs=found.jobs,
         **({} if job_id is None else await _job(engine.views, job_id)),
-        master=_key(files, "package", MASTER),
-        poster=_key(files, "poster", POSTER),
-        thumbnails=_key(files, "sprites", THUMBS),
+        master=files.get(("package", MASTER)),
+        poster=files.get(("poster", POSTER)),
+        thumbnails=files.get(("sprites", THUMBS)),
     )
-
-
-def _key(files: list[Shelved], stage: str, name: str) -> str | None:
-    return next((one.kept.key for one in files if one.stage == stage and one.kept.name == name), None)
 
 
 async def _job(views: Views, job_id: int) -> dict[str, Any]:
@@ -120,6 +118,7 @@ async def _job(views: Views, job_id: int) -> dict[str, Any]:
     except NotFound:  # put away and pruned since the subject was read
         return {}
     return {
+        "source": job.spec.get("source") if isinstance(job.spec, dict) else None,
         "progress": await progress_of(views, job_id),
         "steps": steps_of(job.stages),
         "claim": await claim_of(views, job_id, job.status),

@@ -10,6 +10,7 @@ import stat
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from io import FileIO
 
 from starlette.responses import Response, StreamingResponse
 
@@ -108,29 +109,28 @@ async def _opened(file: File, start: int, length: int, artifacts: Artifacts) -> 
     return _from_afar(file, start, length, first, artifacts=artifacts)
 
 
-def _open(path: str, file: File) -> int:
+def _open(path: str, file: File) -> FileIO:
+    """As an object: a viewer may leave before the first byte, and then nobody else would close it."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        found = FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
     except OSError as error:
         raise NotFound(f"the bytes of {file.name} are gone") from error
-    about = os.fstat(handle)
+    about = os.fstat(found.fileno())
     if not stat.S_ISREG(about.st_mode) or about.st_size != file.size:
-        os.close(handle)
+        found.close()
         raise ArtifactDamaged(f"{file.name} is not as it was recorded: make the film anew")
-    return handle
+    return found
 
 
-async def _from_disk(handle: int, start: int, length: int) -> AsyncIterator[bytes]:
-    try:
+async def _from_disk(found: FileIO, start: int, length: int) -> AsyncIterator[bytes]:
+    with found:
         end = start + length
         while start < end:
-            piece = await asyncio.to_thread(os.pread, handle, min(PIECE, end - start), start)
+            piece = await asyncio.to_thread(os.pread, found.fileno(), min(PIECE, end - start), start)
             if not piece:
                 raise ArtifactDamaged("a file became shorter while it was sent")
             start += len(piece)
             yield piece
-    finally:
-        os.close(handle)
 
 
 async def _from_afar(

@@ -47,6 +47,11 @@ class NewVideo(TranscodeSpec):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"source": "https://example.org/film.mp4"}]})
 
+    source: str = Field(
+        min_length=1,
+        description="https://…, s3://…, upload://… or a path on the server",
+        json_schema_extra={"pattern": r"^(/|[A-Za-z][A-Za-z0-9+.-]*://)"},
+    )
     priority: Priority = "normal"
     owner: Name | None = Field(None, description="Whose video it is, if an administrator makes it for somebody else")
 

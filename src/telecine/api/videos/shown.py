@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from telecine.api.house import House
 from telecine.api.media.room import Playback, Showable, playback
 from telecine.engine.shown import JobLine, VersionView
-from telecine.errors import NotFound
-from telecine.facts import SECOND, Instant, Json, Millis
+from telecine.facts import SECOND, Json, Millis
 from telecine.flows.transcode.flow import NAME
 from telecine.flows.transcode.pictures import THUMBS
 from telecine.settings.places import redacted
@@ -91,7 +90,7 @@ async def full(house: House, page: VideoPage) -> VideoFull:
     length = page.facts.get("duration_ms")
     return VideoFull(
         **same,
-        source=await _source(house, page),
+        source=redacted(page.source) if isinstance(page.source, str) else None,  # without secrets that it may have
         length_ms=length if length is not None or progress is None else progress.length_ms,
         versions=page.versions,
         jobs=page.jobs,
@@ -103,20 +102,7 @@ async def full(house: House, page: VideoPage) -> VideoFull:
     )
 
 
-async def _source(house: House, page: VideoPage) -> str | None:
-    """Where the film came from, without secrets that its address may have."""
-    if page.progress is None:
-        return None
-    try:
-        spec = (await house.engine.views.job(page.progress.job_id)).spec
-    except NotFound:
-        return None
-    found = spec.get("source") if isinstance(spec, dict) else None
-    return redacted(found) if isinstance(found, str) else None
-
-
 def _progressing(state: Progress) -> Progressing:
-    eta: Instant | None = state.eta
     return Progressing(
         job_id=state.job_id,
         status=state.status,
@@ -125,7 +111,7 @@ def _progressing(state: Progress) -> Progressing:
         qualities=state.qualities,
         length_ms=None if state.length is None else round(state.length * SECOND),
         worked_ms=state.worked,
-        eta_ms=eta,
+        eta_ms=state.eta,
         speed=state.speed,
         error=state.error,
         warnings=state.warnings,

@@ -26,6 +26,11 @@ select a.name, a.key, a.size, a.sha256 from artifact a
 where a.version_id = :version and a.stage = any (:stages::text[]) and a.name = :name and a.key is not null
 order by a.id limit 1
 
+-- name: watch_names
+-- Where some files of a version are; a film has thousands of others.
+select stage, name, key from artifact where version_id = :version and name = any (:names::text[]) and key is not null
+order by id
+
 -- name: watch_job
 select s.owner, j.status, {now} as now from subject s join job j on j.subject_kind = s.kind and j.subject_id = s.id
 where s.kind = :kind and s.id = :id and j.id = :job_id and j.flow = :flow
