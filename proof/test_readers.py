@@ -13,7 +13,7 @@ from tests.fault.outpost import outpost
 from tests.postgres import fresh_schema
 
 READERS = 1_000
-JOBS = 1_000
+JOBS = 200
 PATIENCE = 600.0
 MOST_MEMORY = 400 << 20
 

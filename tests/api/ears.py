@@ -23,9 +23,13 @@ class Heard:
 
     id: str | None = None
     kind: str | None = None
-    data: Any = None
+    text: str | None = None
     retry: int | None = None
     comment: str | None = None
+
+    @property
+    def data(self) -> Any:
+        return None if self.text is None else json.loads(self.text)
 
 
 class Ear:
@@ -46,7 +50,7 @@ class Ear:
     async def open(
         cls, port: int, query: str = "", *, key: str | None = None, last_id: str | None = None, **headers: str
     ) -> Ear:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         named = {"Host": f"127.0.0.1:{port}", **headers}
         if key is not None:
             named["Authorization"] = f"Bearer {key}"
@@ -111,7 +115,7 @@ def _heard(block: str) -> Heard:
     return Heard(
         id=fields.get("id"),
         kind=fields.get("event"),
-        data=json.loads(fields["data"]) if "data" in fields else None,
+        text=fields.get("data"),
         retry=int(fields["retry"]) if "retry" in fields else None,
         comment=fields.get("comment"),
     )

@@ -57,7 +57,7 @@ class Faithful:
                 if heard.kind == "reset":
                     self.resets += 1
                 elif heard.id is not None and heard.kind is not None:
-                    self.seqs.append(heard.data["seq"])
+                    self.seqs.append(int(heard.id))
                 if expected.done() and len(self.seqs) >= expected.result():
                     return
         finally:
