@@ -10,7 +10,7 @@ import structlog
 
 from telecine.engine.keys import written
 from telecine.facts import JobId, Lease, TaskId, WorkerId
-from telecine.observe.logs import Formatter, neutral
+from telecine.observe.logs import Formatter, shown, struck
 from telecine.worker.current import current_lease
 
 SECRET = "5" * 64
@@ -62,6 +62,21 @@ def test_a_line_of_an_attempt_names_job_task_token_worker_and_trace() -> None:
 
     ids = {key: lines.json[key] for key in ("job", "task", "token", "worker", "trace")}
     assert ids == {"job": 5, "task": 7, "token": 3, "worker": 2, "trace": "trace 5"}
+
+
+def test_a_logger_of_structlog_writes_the_same_lines() -> None:
+    lines = Lines("json")
+    wrapped = structlog.wrap_logger(
+        lines.log,
+        processors=[structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+
+    current_lease.set(LEASE)
+    wrapped.warning("slow", speed=0.5)
+
+    assert list(lines.json)[:4] == ["at", "level", "logger", "message"]
+    assert (lines.json["message"], lines.json["speed"], lines.json["job"]) == ("slow", 0.5, 5)
 
 
 def test_a_line_within_a_request_has_its_id() -> None:
@@ -122,9 +137,23 @@ def test_no_secret_reaches_a_line_or_a_traceback(style: str, told: str) -> None:
     assert "…" in lines.text
 
 
+def test_a_line_stays_json_whatever_is_struck_out_of_it() -> None:
+    lines = Lines("json")
+
+    lines.log.info(
+        "at %s", "http://host:8484/x", extra={"who": "a@b", "then": f"s3://k:{SECRET}@h", "odd": "bearer a\\b"}
+    )
+
+    assert (lines.json["message"], lines.json["who"], lines.json["then"]) == (
+        "at http://host:8484/x",
+        "a@b",
+        "s3://k:…@h",
+    )
+
+
 def test_plain_words_stay_as_they_are() -> None:
     text = (
         "worker ada serves transcode with 2 slots on sqlite:///.telecine/telecine.db; key=value, http://127.0.0.1:8484"
     )
 
-    assert neutral(text) == text
+    assert shown(struck(text)) == text

@@ -6,34 +6,37 @@ login links, passwords in addresses and signatures are struck out, whoever logge
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 import structlog
-from structlog.stdlib import ExtraAdder, ProcessorFormatter
+from structlog.stdlib import ProcessorFormatter
 
 from telecine.facts import Lease
 from telecine.worker.current import current_lease
 
 Event = MutableMapping[str, Any]
 _PLAIN = logging.Formatter()
+_JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_USUAL = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
 # Their own stories, which ours replace; what goes wrong in them is heard.
 QUIET = ("uvicorn", "uvicorn.error", "uvicorn.access", "websockets", "httpx", "httpcore", "asyncio", "opentelemetry")
 # C0, DEL, C1 and the two separators that some readers take for the end of a line.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Each secret below has one of these beside it. Most lines have none, and to look for them costs next to nothing.
+_MARKS = ("tcn_", "/login/", "bearer", "?", "&", "@")
 _SECRETS = (
     (re.compile(r"tcn_(admin|owner|worker)_([0-9a-f]{12})_[0-9a-f]+(_[0-9a-f]*)?"), r"tcn_\1_\2_…"),
-    (re.compile(r"(/login/)[^\s\"'/?#{]+"), r"\1…"),
-    (re.compile(r"\b(bearer\s+)(?!tcn_)[^\s\"',]+", re.IGNORECASE), r"\1…"),
-    (re.compile(r"(\w://[^\s:/@]*):[^\s@]+@"), r"\1:…@"),
+    (re.compile(r"(/login/)[^\s\"'/?#{\\]+"), r"\1…"),
+    (re.compile(r"\b(bearer\s+)(?!tcn_)[^\s\"',\\]+", re.IGNORECASE), r"\1…"),
+    (re.compile(r"(\w://[^\s:/@\"]*):[^\s/@\"]+@"), r"\1:…@"),
     (
-        re.compile(
-            r"([?&](?:[\w-]*(?:signature|token|secret|password|credential|key)[\w-]*)=)[^&\s\"']+", re.IGNORECASE
-        ),
+        re.compile(r"([?&][\w-]*(?:signature|token|secret|password|credential|key)[\w-]*=)[^&\s\"'\\]+", re.IGNORECASE),
         r"\1…",
     ),
 )
@@ -41,14 +44,16 @@ _SECRETS = (
 
 def struck(text: str) -> str:
     """The text without secrets."""
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
+    low = text.lower()
+    if any(mark in low for mark in _MARKS):
+        for pattern, instead in _SECRETS:
+            text = pattern.sub(instead, text)
     return text
 
 
-def neutral(text: str) -> str:
-    """The text on one line, without secrets."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else "\\u2028", struck(text))
+def shown(text: str) -> str:
+    """The text with its control characters as they are written in JSON."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class Formatter(ProcessorFormatter):
@@ -56,10 +61,17 @@ class Formatter(ProcessorFormatter):
 
     def __init__(self, style: str, trace_of: Callable[[int], str | None] | None = None) -> None:
         self.trace_of = trace_of
-        shared: list[Any] = [structlog.contextvars.merge_contextvars, ExtraAdder(), self._place]
-        last: list[Any] = [_stamp, _clean]
-        last.append(structlog.processors.JSONRenderer(ensure_ascii=False) if style == "json" else _as_text)
-        super().__init__(foreign_pre_chain=shared, processors=last)
+        self._written = _as_json if style == "json" else _as_text
+        super().__init__(processors=[structlog.contextvars.merge_contextvars, self._place, _stamp, self._written])
+
+    def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.msg, dict):  # a logger of structlog, in somebody's flow
+            return super().format(record)
+        # All others take the short way: a server writes a line for each request.
+        event = {key: value for key, value in record.__dict__.items() if key not in _USUAL}
+        event.update(structlog.contextvars.get_contextvars())
+        event.update(_record=record, event=record.getMessage(), exc_info=record.exc_info)
+        return self._written(None, "", _stamp(None, "", self._place(None, "", event)))
 
     def _place(self, logger: Any, name: str, event: Event) -> Event:
         """Whose line it is: the attempt that runs here, and its trace."""
@@ -76,7 +88,7 @@ class Formatter(ProcessorFormatter):
 def _stamp(logger: Any, name: str, event: Event) -> Event:
     """The same keys first, always, in the same order."""
     record: logging.LogRecord = event.pop("_record")
-    event.pop("_from_structlog")
+    event.pop("_from_structlog", None)
     message, error = event.pop("event"), event.pop("exc_info", None)
     at = datetime.fromtimestamp(record.created, UTC)
     first: Event = {
@@ -91,22 +103,20 @@ def _stamp(logger: Any, name: str, event: Event) -> Event:
     return {**first, **rest}
 
 
-def _clean(logger: Any, name: str, event: Event) -> Event:
-    return {
-        key: struck(value) if key == "error" else neutral(value) if isinstance(value, str) else value
-        for key, value in event.items()
-    }
+def _as_json(logger: Any, name: str, event: Event) -> str:
+    # JSON itself shows what is below a space; the rest is ours to show.
+    return shown(struck(_JSON(event)))
 
 
-def _as_text(logger: Any, name: str, event: Mapping[str, Any]) -> str:
-    told = dict(event)
-    at, level, message = told.pop("at"), told.pop("level"), told.pop("message")
-    told.pop("logger")
-    error = told.pop("error", None)
-    more = "".join(f" {key}={value}" for key, value in told.items())
-    line = f"{at[:19].replace('T', ' ')}Z {level.upper():<7} {message}{more}"
-    # A traceback has many lines; what is indented is none of ours.
-    return line if error is None else "\n    ".join([line, *map(neutral, error.splitlines())])
+def _as_text(logger: Any, name: str, event: Event) -> str:
+    at, level, message = event.pop("at"), event.pop("level"), event.pop("message")
+    event.pop("logger")
+    error = event.pop("error", None)
+    more = "".join(f" {key}={value}" for key, value in event.items())
+    lines = [f"{at[:19].replace('T', ' ')}Z {level.upper():<7} {message}{more}"]
+    if error is not None:  # many lines; what is indented is none of ours
+        lines += (f"    {line}" for line in error.splitlines())
+    return "\n".join(struck(shown(line)) for line in lines)
 
 
 def name_traces(trace_of: Callable[[int], str | None] | None) -> None:

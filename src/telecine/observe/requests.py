@@ -19,7 +19,7 @@ CHATTER = frozenset(
 BAD = 400
 
 # When each series began is of no use to anybody, and would double their number.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class RequestMetrics:
@@ -39,6 +39,7 @@ class RequestMetrics:
         self._streams = Gauge("telecine_event_streams", "Event streams that are open", ("kind",), registry=registry)
         for kind in ("http", "websocket"):
             self._streams.labels(kind)
+        self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # looking them up is the dear part
 
     def came(self, visit: Visit) -> None:
         self._now.inc()
@@ -49,12 +50,16 @@ class RequestMetrics:
 
     def over(self, visit: Visit) -> None:
         self._now.dec()
-        method = visit.method if visit.method in METHODS else "other"
-        self._count.labels(visit.route, method, str(visit.status)).inc()
+        key = visit.route, visit.method if visit.method in METHODS else "other", visit.status
+        if key not in self._known:
+            route, method, status = key
+            self._known[key] = self._count.labels(route, method, str(status)), self._seconds.labels(route, method)
+        count, seconds = self._known[key]
+        count.inc()
         if visit.is_stream:
             self._streams.labels(visit.kind).dec()
         else:
-            self._seconds.labels(visit.route, method).observe(visit.seconds)
+            seconds.observe(visit.seconds)
 
 
 class AccessLines:
