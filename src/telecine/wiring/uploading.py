@@ -79,9 +79,12 @@ class Looker:
                 check_source(found, self._bounds)
                 return
             except (ChildFailed, TimeoutError) as error:
-                if left and not getattr(error, "permanent", False):
-                    continue
-                raise MediaRefused(f"nobody can look into this file: {str(error) or 'it takes too long'}") from error
+                if isinstance(error, ChildFailed) and error.permanent:
+                    raise MediaRefused(error.message, code=error.code) from error
+                if not left:
+                    raise MediaRefused(
+                        f"nobody can look into this file: {str(error) or 'it takes too long'}"
+                    ) from error
 
     async def _probe(self, handle: int, size: int) -> Source:
         with TemporaryDirectory(prefix="telecine-look-") as folder:

@@ -18,7 +18,7 @@ from telecine.api.uploads import tus
 from telecine.api.uploads.desk import Desk, desk_of
 from telecine.api.uploads.disk import NAME
 from telecine.api.uploads.shown import UploadList, UploadShown, headers_of, shown
-from telecine.api.uploads.tus import CONTENT, TusError, TusRoute
+from telecine.api.uploads.tus import CONTENT, Spoken, TusError, TusRoute
 from telecine.engine.keys import Caller
 from telecine.engine.uploads import CHECKING, DONE, OPEN, REFUSED, Upload, none_such
 from telecine.errors import Conflict, TooLarge
@@ -26,22 +26,21 @@ from telecine.videos.uploaded import wishes_of
 
 router = APIRouter(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
 
+METHODS = "GET, HEAD, PATCH, PUT, DELETE, OPTIONS"
 TUS = answers(400, 401, 403, 404, 409, 410, 412, 413, 415, 422, 423, 429, 460, 503, 507)
 
 
-def _header(name: str, what: str, example: str, *, required: bool = False) -> dict[str, Any]:
-    schema = {"type": "string", "examples": [example]}
-    return {"in": "header", "name": name, "required": required, "description": what, "schema": schema}
+def _header(name: str, what: str, example: str, pattern: str) -> dict[str, Any]:
+    schema = {"type": "string", "pattern": pattern, "examples": [example]}
+    return {"in": "header", "name": name, "required": True, "description": what, "schema": schema}
 
 
 def _headers(*more: dict[str, Any]) -> dict[str, Any]:
-    return {"parameters": [_header("Tus-Resumable", "The version of tus", tus.VERSION, required=True), *more]}
+    return {"parameters": [_header("Tus-Resumable", "The version of tus", tus.VERSION, r"^1\.0\.0$"), *more]}
 
 
-LENGTH = _header("Upload-Length", "Bytes of the whole file", "1048576", required=True)
-METADATA = _header("Upload-Metadata", "Name and wishes: pairs, the values in Base64", "name ZmlsbS5tcDQ=,ladder d2Vi")
-OFFSET = _header("Upload-Offset", "Where these bytes begin", "0", required=True)
-CHECKSUM = _header("Upload-Checksum", "sha1 or sha256 of these bytes, in Base64", "sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=")
+LENGTH = _header("Upload-Length", "Bytes of the whole file", "1048576", "^[1-9][0-9]{0,8}$")
+OFFSET = _header("Upload-Offset", "Where these bytes begin", "0", "^(0|[1-9][0-9]{0,17})$")
 
 
 @router.options("", status_code=204, response_class=Response)
@@ -57,9 +56,12 @@ async def say_what_is_spoken(house: Here, _: Anybody) -> Response:
     return Response(status_code=204, headers=told)
 
 
-@router.post("", status_code=201, response_class=Response, responses=TUS, openapi_extra=_headers(LENGTH, METADATA))
-async def create_upload(request: Request, who: Owner, house: Here) -> Response:
-    """Announce a film; its space is reserved at once. Its first bytes may come along."""
+@router.post("", status_code=201, response_class=Response, responses=TUS, openapi_extra=_headers(LENGTH))
+async def create_upload(request: Request, who: Owner, house: Here, _: Spoken) -> Response:
+    """Announce a film; its space is reserved at once. Its first bytes may come along.
+
+    `Upload-Metadata` has its name and wishes, pairs with the values in Base64: `name ZmlsbS5tcDQ=,ladder d2Vi`.
+    """
     desk, headers = desk_of(house), request.headers
     with_bytes = _comes_with_bytes(headers)
     checksum = tus.checksum(headers)
@@ -78,7 +80,7 @@ async def create_upload(request: Request, who: Owner, house: Here) -> Response:
 async def list_uploads(
     who: Owner,
     house: Here,
-    cursor: Annotated[str | None, Query(max_length=100)] = None,
+    cursor: Annotated[str | None, Query(pattern="^[0-9]{1,18}-[0-9a-f]{32}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
     """Your uploads, the newest first; an administrator's list has everybody's."""
@@ -87,7 +89,7 @@ async def list_uploads(
 
 
 @router.head("/{upload_id}", response_class=Response, responses=TUS, openapi_extra=_headers())
-async def ask_for_the_offset(upload_id: str, who: Owner, house: Here) -> Response:
+async def ask_for_the_offset(upload_id: str, who: Owner, house: Here, _: Spoken) -> Response:
     """How many bytes have come: the upload goes on from there."""
     desk = desk_of(house)
     upload = await _mine(desk, who, upload_id)
@@ -112,12 +114,15 @@ async def show_upload(upload_id: str, who: Owner, house: Here) -> Response:
     response_class=Response,
     responses=TUS,
     openapi_extra={
-        **_headers(OFFSET, CHECKSUM),
+        **_headers(OFFSET),
         "requestBody": {"content": {CONTENT: {"schema": {"type": "string", "format": "binary"}}}},
     },
 )
-async def send_bytes(upload_id: str, request: Request, who: Owner, house: Here) -> Response:
-    """The next bytes. The answer to the last ones says which video they became, in Telecine-Video and Telecine-Job."""
+async def send_bytes(upload_id: str, request: Request, who: Owner, house: Here, _: Spoken) -> Response:
+    """The next bytes. The answer to the last ones says which video they became, in Telecine-Video and Telecine-Job.
+
+    `Upload-Checksum` may say what they hash to, in Base64: `sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`.
+    """
     desk, headers = desk_of(house), request.headers
     if headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT:
         raise TusError(415, "bad_type", f"bytes come as Content-Type: {CONTENT}")
@@ -143,13 +148,15 @@ async def send_bytes(upload_id: str, request: Request, who: Owner, house: Here) 
 @router.post("/{upload_id}", status_code=204, response_class=Response, responses=TUS, include_in_schema=False)
 async def send_bytes_by_another_word(upload_id: str, request: Request, who: Owner, house: Here) -> Response:
     """For senders whose network lets no PATCH through."""
-    if request.headers.get("x-http-method-override", "").upper() != "PATCH":
-        raise TusError(405, "method_not_allowed", "bytes come with PATCH, or with X-HTTP-Method-Override: PATCH")
-    return await send_bytes(upload_id, request, who, house)
+    if request.headers.get(tus.OVERRIDE, "").upper() != "PATCH":
+        words = f"bytes come with PATCH, or with {tus.OVERRIDE}: PATCH"
+        raise TusError(405, "method_not_allowed", words, {"Allow": METHODS})
+    tus.check_version(request)
+    return await send_bytes(upload_id, request, who, house, None)
 
 
 @router.delete("/{upload_id}", status_code=204, response_class=Response, responses=TUS)
-async def end_upload(upload_id: str, who: Owner, house: Here) -> Response:
+async def end_upload(upload_id: str, who: Owner, house: Here, _: Spoken) -> Response:
     """Give it up: its bytes and its space are free at once."""
     desk = desk_of(house)
     upload = await _mine(desk, who, upload_id)

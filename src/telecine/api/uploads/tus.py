@@ -10,8 +10,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -26,6 +27,7 @@ EXTENSIONS = "creation,creation-with-upload,checksum,termination,expiration"
 ALGORITHMS = ("sha1", "sha256")
 CONTENT = "application/offset+octet-stream"
 VERSIONED = ("POST", "PATCH", "HEAD")  # who asks in any other way need not speak tus
+OVERRIDE = "X-HTTP-Method-Override"
 MISMATCH = 460
 MOST_DIGITS = 18
 MOST_METADATA = 8_192
@@ -57,7 +59,6 @@ class TusRoute(APIRoute):
 
         async def spoken(request: Request) -> Response:
             try:
-                _check_version(request)
                 response = await handle(request)
             except TusError as error:
                 response = error.answer()
@@ -70,7 +71,8 @@ class TusRoute(APIRoute):
         return spoken
 
 
-def _check_version(request: Request) -> None:
+def check_version(request: Request) -> None:
+    """Whoever speaks another tus is told which one is spoken here; after he was asked who he is."""
     said = request.headers.get("tus-resumable")
     if said != VERSION and (said is not None or request.method in VERSIONED):
         raise TusError(
@@ -79,6 +81,10 @@ def _check_version(request: Request) -> None:
             f"tus {VERSION} is spoken here: send the header Tus-Resumable: {VERSION}",
             {"Tus-Version": VERSION},
         )
+
+
+# The last parameter of a route: the one before says who may come.
+Spoken = Annotated[None, Depends(check_version)]
 
 
 def bad(message: str) -> TusError:

@@ -1,0 +1,89 @@
+"""A server is killed between the last byte of an upload and its video: there is one video all the same, and one job."""
+
+import asyncio
+import hashlib
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from telecine.engine.keys import Keys, Scope
+from telecine.wiring import open_engine
+from tests.api.sending import BYTES, TUS, a_film
+from tests.fault.outpost import Outpost, outpost, wait_for
+
+# From right after the last byte until after the video was made, as far as one can tell from outside.
+DELAYS = (0.0, 0.05, 0.15, 0.4)
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return a_film(tmp_path_factory.mktemp("film"))
+
+
+async def _key(post: Outpost) -> str:
+    async with open_engine(post.settings) as parts:
+        return (await Keys(parts.store, parts.world).issue(Scope.OWNER, owner="ada")).text
+
+
+def kill_after(post: Outpost, seconds: float) -> threading.Timer:
+    assert post.server is not None
+    timer = threading.Timer(seconds, post.server.kill)
+    timer.start()
+    return timer
+
+
+def test_a_server_that_is_killed_while_it_finishes_uploads_makes_each_a_video_once(
+    tmp_path: Path, sqlite_url: str, film: bytes
+) -> None:
+    with outpost(tmp_path, sqlite_url, upload_reserve_bytes=0) as post:
+        post.serve()
+        key = asyncio.run(_key(post))
+        with httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=60) as client:
+            places = [_sent_and_killed(post, client, film, number) for number in range(len(DELAYS))]
+
+            def ended() -> list[dict[str, Any]] | None:
+                shown = [client.get(f"{post.url}{place}").json() for place in places]
+                return shown if all(one["state"] == "done" for one in shown) else None
+
+            uploads = wait_for(ended, "all uploads are done")
+            jobs = client.get(f"{post.url}/api/v1/jobs").json()["items"]
+
+        assert sorted(one["job"] for one in uploads) == sorted(job["id"] for job in jobs), "one job each"
+        assert len({one["job"] for one in uploads}) == len(DELAYS)
+        for one in uploads:
+            stored = tmp_path / "artifacts" / "uploads" / one["id"] / "source"
+            assert hashlib.sha256(stored.read_bytes()).hexdigest() == one["sha256"] == hashlib.sha256(film).hexdigest()
+        folder = tmp_path / "server" / "uploads"
+        wait_for(lambda: not list(folder.iterdir()), "nothing is left of them")
+
+
+def _sent_and_killed(post: Outpost, client: httpx.Client, film: bytes, number: int) -> str:
+    """Upload a film with wishes of its own, so that it is no twin, and kill the server soon after the last byte."""
+    url = f"{post.url}/api/v1/uploads"
+    metadata = ("name ZmlsbQ==", "audio Zmlyc3Q=", "audio bm9uZQ==", "poster bm8=")[number]
+    announced = client.post(url, headers={**TUS, "Upload-Length": str(len(film)), "Upload-Metadata": metadata})
+    place: str = announced.headers["location"]
+    headers = {**BYTES, "Upload-Offset": "0"}
+    assert client.patch(f"{post.url}{place}", headers=headers, content=film[:100]).status_code == 204
+    killer = kill_after(post, DELAYS[number])
+    try:
+        _last(client, f"{post.url}{place}", film)
+    finally:
+        killer.join()
+        assert post.server is not None
+        post.server.wait()
+        post.serve()
+    # What was not counted is sent again.
+    _last(client, f"{post.url}{place}", film)
+    return place
+
+
+def _last(client: httpx.Client, address: str, film: bytes) -> None:
+    try:
+        offset = int(client.head(address, headers=TUS).headers["upload-offset"])
+        client.patch(address, headers={**BYTES, "Upload-Offset": str(offset)}, content=film[offset:])
+    except httpx.TransportError:
+        return  # the server is gone
