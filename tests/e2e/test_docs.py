@@ -84,6 +84,10 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     play(ROOT / "docs" / "tutorial.md", tmp_path)
 
 
+def test_the_page_of_workers_can_be_followed(tmp_path: Path) -> None:
+    play(ROOT / "docs" / "workers.md", tmp_path)
+
+
 def test_the_first_screen_of_the_readme_works(tmp_path: Path) -> None:
     play(ROOT / "README.md", tmp_path)
 

@@ -115,7 +115,7 @@ def revoke(worker: WorkerNumber, database: Database = None, as_json: AsJson = Fa
 
 @workers.command()
 def register(
-    name: Annotated[str, typer.Argument(help="What the worker is called.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the worker is called.", show_default=False)],
     days: Annotated[float | None, typer.Option(min=0.001, help="How long its key is valid, if not for ever.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Put the key there, for its owner only.")] = None,
     database: Database = None,
