@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -173,8 +174,14 @@ def trickling(request: Request) -> None:
 
 
 def bomb(request: Request) -> None:
-    """Some kilobytes that would be a hundred megabytes, unpacked."""
-    request.say(500, gzip.compress(b"\0" * (100 << 20)), Content_Encoding="gzip")
+    """Two megabytes or so that would be half a gigabyte, unpacked."""
+    request.say(500, _packed_zeros(), Content_Encoding="gzip")
+
+
+@cache
+def _packed_zeros() -> bytes:
+    packing, zeros = zlib.compressobj(1, zlib.DEFLATED, 31), bytes(8 << 20)
+    return b"".join([*(packing.compress(zeros) for _ in range(64)), packing.flush()])
 
 
 def noise(request: Request) -> None:

@@ -22,7 +22,7 @@ from tests.receiver import Receiver, listen, silent
 
 BRISK = {
     "ALLOW_PRIVATE_WEBHOOKS": "127.0.0.1",
-    "WEBHOOK_TIMEOUT_SECONDS": "2",
+    "WEBHOOK_TIMEOUT_SECONDS": "30",
     "WEBHOOK_BACKOFF_SECONDS": "0.1",
     "POLL_SECONDS": "0.1",
     "SWEEP_SECONDS": "0.2",
@@ -124,7 +124,7 @@ def test_a_server_killed_between_sending_and_noting_it_is_followed_by_one_that_s
     async def play(engine: Engine) -> None:
         await subscribed(engine, receiver)
         await jobs_done(engine)
-        first = servers.start()
+        first = servers.start(WEBHOOK_TIMEOUT_SECONDS="5")
         await asyncio.to_thread(receiver.wait_for, 1)
 
         first.kill()
