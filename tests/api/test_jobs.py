@@ -70,7 +70,7 @@ async def test_an_unfinished_twin_is_the_answer(front: Front) -> None:
         ({}, 422, "bad_request"),
         ({"flow": "nosuch"}, 404, "not_found"),
         ({"flow": "film", "priority": 11}, 422, "bad_request"),
-        ({"flow": "film", "priority": "urgent"}, 422, "bad_request"),
+        ({"flow": "film", "priority": "urgent"}, 422, "bad_spec"),
         ({"flow": "film", "priority": True}, 422, "bad_request"),
         ({"flow": "film", "skip": ["nosuch"]}, 422, "bad_spec"),
         ({"flow": "film", "after": [999]}, 404, "not_found"),

@@ -15,7 +15,7 @@ from telecine.api.auth import Owner
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
 from telecine.api.submitting import Made, NewJob, submit_all
-from telecine.api.words import Id, IdempotencyKey, Moment, Name, Priority, StatusName, Subject
+from telecine.api.words import WHOLE, Id, IdempotencyKey, Moment, Name, Priority, StatusName, Subject
 from telecine.engine import deleting
 from telecine.engine.belonging import Belonging
 from telecine.engine.bulk import Sum, on_each
@@ -80,7 +80,7 @@ class ByFilter(BaseModel):
 
     filter: Filter
     cursor: Annotated[str, Field(max_length=600)] | None = None
-    limit: int = Field(100, ge=1, le=MOST_AT_ONCE, strict=True)
+    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE), WHOLE] = 100
 
 
 class PriorityByIds(ByIds):

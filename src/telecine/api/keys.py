@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from telecine.api.answers import answer
@@ -34,12 +34,6 @@ class NewKey(BaseModel):
     owner: Name | None = Field(None, description="Whose things it opens; an owner's own, if left out")
     name: Name | None = Field(None, description="What it is for")
     days: float | None = Field(None, gt=0, le=MOST_DAYS, description="How long it is valid; none: for ever")
-
-    @model_validator(mode="after")
-    def _owned(self) -> NewKey:
-        if self.scope == "admin" and self.owner is not None:
-            raise ValueError("an administrator's key opens everything: leave `owner` out")
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +69,8 @@ async def create_key(wanted: NewKey, who: Owner, house: Here) -> Response:
     if not who.is_admin and (wanted.scope != "owner" or wanted.owner not in (None, who.owner)):
         raise NotAllowed("an owner makes keys for himself only: leave `scope` and `owner` out")
     life = None if wanted.days is None else max(1, round(wanted.days * DAY))
-    if who.is_admin and wanted.scope == "owner" and wanted.owner is None:
-        raise BadSpec("say whose things the key opens: `owner`")
+    if who.is_admin and (wanted.scope == "owner") != (wanted.owner is not None):
+        raise BadSpec("an owner's key needs `owner`: whose things it opens; an administrator's opens everything")
     owner = (wanted.owner or "") if who.is_admin else who.owner
     made = await house.keys.issue(Scope(wanted.scope), owner=owner, name=wanted.name or "", life=life)
     return answer(MadeKey(made.id, made.text, made.expires_at), status=201, headers={"Cache-Control": "no-store"})

@@ -83,6 +83,8 @@ def _declare_problems(operation: dict[str, Any], scope: Scope | None) -> None:
     found = operation["responses"]
     known = {int(status) for status in found if status.isdigit() and int(status) >= FIRST_ERROR}
     known |= {*ALWAYS, *(WITH_BODY if "requestBody" in operation else ()), *(WITH_KEY if scope is not None else ())}
+    if any(param["in"] == "path" for param in operation.get("parameters", ())):
+        known.add(HTTPStatus.NOT_FOUND)
     for status in sorted(known):
         said = found.pop(str(status), {}).get("description")
         plain = said if said not in (None, "Validation Error") else HTTPStatus(status).phrase

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from telecine.api.watch import current_id
 from telecine.errors import (
@@ -115,6 +116,13 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Problem, "content": {KIND: {}}} for status in statuses}
 
 
+def _allowed(request: Request) -> str:
+    """The methods of all routes with this address; a router names only those of the first that it finds."""
+    path = request.url.path
+    fitting = (route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path))
+    return ", ".join(sorted({method for route in fitting for method in route.methods or ()}))
+
+
 def install(app: FastAPI) -> None:
     """Let every error, of ours or not, be a problem."""
 
@@ -125,7 +133,10 @@ def install(app: FastAPI) -> None:
     async def theirs(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         code = CODES.get(error.status_code, "http_error")
-        return problem(error.status_code, code, str(error.detail), headers=dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = _allowed(request)
+        return problem(error.status_code, code, str(error.detail), headers=headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -133,7 +144,11 @@ def install(app: FastAPI) -> None:
             {"at": ".".join(str(part) for part in fault["loc"]), "message": fault["msg"]} for fault in error.errors()
         ]
         first = faults[0]
-        return problem(422, "bad_request", f"{first['at']}: {first['message']}", errors=faults[:20])
+        # The form is right and the sense is not, where only our own rules complain.
+        senseless = all(fault["type"] == "value_error" for fault in error.errors())
+        return problem(
+            422, "bad_spec" if senseless else "bad_request", f"{first['at']}: {first['message']}", errors=faults[:20]
+        )
 
     async def too_deep(request: Request, error: Exception) -> Response:
         return problem(400, "bad_request", "the body is nested too deeply")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from telecine.engine.timeline import MOST
 from telecine.errors import VersionMismatch
@@ -16,17 +16,25 @@ MOST_ID = 1 << 53
 STORABLE = r"^[^\x00]*$"
 
 
+def _whole(value: object) -> object:
+    """Numbers only, and 7.0 is one: to JSON it is the same as 7."""
+    if isinstance(value, (bool, str)):
+        raise ValueError("a whole number is wanted")
+    return value
+
+
 def _priority(value: int | str) -> int | str:
     if isinstance(value, str) and value not in PRIORITIES:
         raise ValueError(f"use 0 to 10 or {', '.join(PRIORITIES)}")
     return value
 
 
-Id = Annotated[int, Field(ge=1, le=MOST_ID, strict=True)]
+WHOLE = BeforeValidator(_whole)
+Id = Annotated[int, Field(ge=1, le=MOST_ID), WHOLE]
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=STORABLE, strict=True)]
 Text = Annotated[str, Field(max_length=1_000, pattern=STORABLE, strict=True)]
-Moment = Annotated[int, Field(ge=0, lt=MOST_ID, strict=True, description="Milliseconds since 1970")]
-Level = Annotated[int, Field(ge=0, le=10, strict=True)]
+Moment = Annotated[int, Field(ge=0, lt=MOST_ID, description="Milliseconds since 1970"), WHOLE]
+Level = Annotated[int, Field(ge=0, le=10), WHOLE]
 Priority = Annotated[
     Level | Annotated[str, Field(strict=True, json_schema_extra={"enum": list(PRIORITIES)})],
     AfterValidator(_priority),

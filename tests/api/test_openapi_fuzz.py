@@ -1,0 +1,92 @@
+"""Schemathesis against a real server: every check, also of what follows what; no answer that the schema does not know.
+
+Left out: the stream of events, which never ends, the end of one's own session, and uploads, whose protocol (tus) says
+412 and not 400 to a missing header; all of them have tests of their own.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+PATIENCE = 240.0
+FLOW = """from telecine import Flow
+echo = Flow("echo")
+@echo.stage("say")
+async def say(bench):
+    return None
+"""
+EDGES = "^/api/v1/(jobs|keys)$"
+APART = ["--exclude-path=/api/v1/events", "--exclude-path=/api/v1/logout", "--exclude-path-regex=^/api/v1/uploads"]
+
+
+@contextmanager
+def serving(folder: Path, database: str) -> Iterator[tuple[str, str]]:
+    """The address of a server and an administrator's key to it."""
+    (folder / "flow.py").write_text(FLOW)
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("TELECINE_")}
+    environ = {
+        **plain,
+        "TELECINE_DATABASE_URL": database,
+        "TELECINE_RATE_LIMIT": "100000000",
+        "TELECINE_BAD_KEY_LIMIT": "100000000",
+        "TELECINE_LOG_LEVEL": "warning",
+    }
+    for words in (["migrate"], ["keys", "create", "--scope", "admin"]):
+        said = subprocess.run(
+            [BIN / "telecine", *words], cwd=folder, env=environ, capture_output=True, text=True, timeout=60, check=True
+        )
+    command = [BIN / "telecine", "serve", "--port", "0", "--json", "--flows", "flow.py"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert process.stdout is not None
+    try:
+        told = ""
+        while not told.endswith("}\n") and (line := process.stdout.readline()):
+            told += line
+        assert told, (folder / "log").read_text()
+        yield json.loads(told)["address"], said.stdout.strip()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        process.stdout.close()
+
+
+def fuzz(folder: Path, address: str, key: str, *how: str) -> None:
+    done = subprocess.run(
+        [
+            *(BIN / "st", "--config-file", HERE / "fuzzing.toml", "run", f"{address}/openapi.json"),
+            *("-H", f"Authorization: Bearer {key}", "--checks=all", "--exclude-checks=positive_data_acceptance"),
+            *("--seed=1", "--request-timeout=60", "--no-color", "--warnings=off", "--continue-on-failure", *how),
+        ],
+        cwd=folder,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": "tests.api.fuzz_hooks", "PYTHONPATH": str(HERE.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-8_000:] + done.stderr[-2_000:]
+    assert "Traceback" not in (folder / "log").read_text()
+
+
+def test_no_route_answers_what_its_schema_does_not_know(tmp_path: Path, postgres_schema_url: str) -> None:
+    with serving(tmp_path, postgres_schema_url) as (address, key):
+        fuzz(tmp_path, address, key, "--phases=examples,fuzzing,stateful", *APART)
+
+
+def test_every_edge_of_what_routes_take_is_tried_and_a_worker_may_say_what_it_likes(tmp_path: Path) -> None:
+    with serving(tmp_path, f"sqlite:///{tmp_path}/telecine.db") as (address, admin):
+        made = httpx.post(
+            f"{address}/api/worker/register", json={"name": "odd"}, headers={"Authorization": f"Bearer {admin}"}
+        )
+        fuzz(tmp_path, address, admin, "--phases=coverage", f"--include-path-regex={EDGES}")
+        fuzz(tmp_path, address, made.json()["key"], "--phases=fuzzing", "--include-path-regex=^/api/worker")
