@@ -197,6 +197,27 @@ CLAIM = [
         f"{CONTRACT}/test_submit.py",
     ),
     mutant(
+        "a hint unparks",
+        f"{PG}/tasks.sql",
+        "where t.id = any (:hinted::bigint[]) and t.state = 'ready' and not t.parked",
+        "where t.id = any (:hinted::bigint[]) and t.state = 'ready'",
+        f"{CONTRACT}/test_redis_claims.py",
+    ),
+    mutant(
+        "what is hinted at is claimed whatever its state",
+        f"{PG}/tasks.sql",
+        "where t.id = any (:hinted::bigint[]) and t.state = 'ready' and not t.parked",
+        "where t.id = any (:hinted::bigint[]) and not t.parked",
+        f"{CONTRACT}/test_redis_claims.py",
+    ),
+    mutant(
+        "a hint leads into lanes that the worker does not serve",
+        f"{PG}/tasks.sql",
+        "--+       and t.lane = any (array(select lane from served))",
+        "",
+        f"{CONTRACT}/test_redis_claims.py",
+    ),
+    mutant(
         "what is not due is unparked",
         f"{PG}/tasks.sql",
         "select id from task where state = 'ready' and parked and ready_at <= {now}\n",
@@ -489,8 +510,8 @@ SQLITE = [
     mutant(
         "a parked task is claimed, on SQLite",
         f"{LITE}/tasks.sql",
-        "where lane = l.value and state = 'ready' and not parked order by rank",
-        "where lane = l.value and state = 'ready' order by rank",
+        "where lane = l.value and state = 'ready' and not parked\n              -- What is of a deleted",
+        "where lane = l.value and state = 'ready'\n              -- What is of a deleted",
         f"{CONTRACT}/test_submit.py",
     ),
     mutant(
@@ -673,5 +694,92 @@ LETTERS = [
     ),
 ]
 
-MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES, *LETTERS]
+GONE = [
+    mutant(
+        "what is of a deleted subject is claimed",
+        f"{PG}/tasks.sql",
+        "select exists (select 1 from subject_gone where cleared_at is null) as yes",
+        "select false as yes",
+        f"{CONTRACT}/test_gone_subjects.py",
+    ),
+    mutant(
+        "what is of a deleted subject is claimed, on SQLite",
+        f"{LITE}/tasks.sql",
+        "and not (exists (select 1 from subject_gone where cleared_at is null) and exists (",
+        "and not (false and exists (",
+        f"{CONTRACT}/test_gone_subjects.py",
+    ),
+    mutant(
+        "a job of a subject that came back is cancelled",
+        "engine/gone.py",
+        'if not (yield Ask("gone_hold", _named(who))):\n        return None',
+        "if False:\n        return None",
+        f"{CONTRACT}/test_gone_races.py",
+    ),
+    mutant(
+        "a subject goes while a job needs it",
+        "engine/gone.py",
+        'if row["found"]:',
+        "if False:",
+        f"{CONTRACT}/test_gone_races.py",
+    ),
+    mutant(
+        "nobody looks for what a late worker wrote",
+        "engine/gone.py",
+        'yield from put_freed(f"{job_id}/" for row in rows for job_id in json.loads(row["jobs"]))',
+        "yield from put_freed([])",
+        f"{CONTRACT}/test_gone_subjects.py",
+    ),
+    mutant(
+        "an old job of a deleted video goes on",
+        "videos/beginning.py",
+        "None if again or deleted is not None else await _twin(",
+        "None if again else await _twin(",
+        "tests/api/test_deleting_videos.py",
+    ),
+    mutant(
+        "anybody signs links",
+        "videos/links.py",
+        "if found is None or not hmac.compare_digest(_mark(secret, found[1] + found[2], video), found[3]):",
+        "if found is None:",
+        "tests/api/test_media_access.py",
+    ),
+    mutant(
+        "links never end",
+        "api/media/access.py",
+        "if self.link.expires_at <= now:",
+        "if self.link.expires_at <= 0:",
+        "tests/api/test_media_access.py",
+    ),
+    mutant(
+        "a link to watch shows what is still made",
+        "api/media/access.py",
+        'allowed = shown or self.link.reach == "p"',
+        "allowed = True",
+        "tests/api/test_media_access.py",
+    ),
+    mutant(
+        "a piece is anybody's who has another video",
+        (f"{PG}/watching.sql", f"{LITE}/watching.sql"),
+        "then v.kind = s.kind and v.subject_id = s.id",
+        "then true",
+        "tests/api/test_media_access.py",
+    ),
+    mutant(
+        "links lead out of the folders that owners may name",
+        "videos/allowing.py",
+        "path = await asyncio.to_thread(Path(spec.source).resolve)",
+        "path = Path(spec.source)",
+        "tests/api/test_videos.py",
+    ),
+    mutant(
+        "an upload is anybody's source",
+        "videos/allowing.py",
+        "if not caller.may_see(upload.owner):",
+        "if False:",
+        "tests/api/test_videos.py",
+    ),
+]
+
+MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES, *LETTERS, *GONE]
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]

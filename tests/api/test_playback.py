@@ -110,6 +110,30 @@ def test_a_video_says_all_about_itself(house: Cinema, video: dict[str, Any]) -> 
     assert video["playback"]["preview"] is None
 
 
+def test_chosen_qualities_are_made_anew_while_the_old_version_plays_on(
+    house: Cinema, video: dict[str, Any], tmp_path: Path
+) -> None:
+    """The last one with this video: it has another version afterwards."""
+    master = house.address + video["playback"]["master"]
+    old = mirrored(house.nobody, master, tmp_path / "old")
+    pieces = sorted(path for path in (tmp_path / "old").rglob("*.m4s"))
+
+    wanted = {"qualities": ["180p"], "wishes": {"preset": "veryfast"}}
+    answer = house.ada.post(f"/api/v1/videos/{video['id']}/retranscode", json=wanted)
+    house.until(video["id"], "another version is shown", lambda now: now["version"] == 2)
+
+    assert answer.status_code == 202
+    for path in pieces:
+        again = house.nobody.get("/" + str(path.relative_to(tmp_path / "old")))
+        assert again.content == path.read_bytes()
+    new = mirrored(house.nobody, master, tmp_path / "new")
+    assert check_folder(tmp_path / "new", new) == []
+    assert "/v2/" in "".join(str(path) for path in (tmp_path / "new").rglob("*.m3u8"))
+    rolled = house.ada.post(f"/api/v1/videos/{video['id']}/rollback")
+    assert rolled.json()["version"] == 1
+    assert house.nobody.get(master).content == (tmp_path / "old" / old).read_bytes()
+
+
 def test_a_film_is_watched_while_it_is_encoded_by_its_signed_link(page: str, tmp_path: Path) -> None:
     """The encoder is much quicker than a viewer, so it gets one slot and a slow preset."""
     frames = 200

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from telecine.engine.keys import Caller, Scope
+from telecine.engine.uploads import none_such
 from telecine.errors import NotAllowed
 from telecine.facts import Failed
 from telecine.videos.allowing import Allowing
@@ -132,9 +133,26 @@ async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> 
 
 
 async def none_found(upload_id: str) -> Any:
-    from telecine.engine.uploads import none_such
-
     raise none_such(upload_id)
+
+
+async def test_an_upload_is_a_source_for_its_owner_once_it_has_come_to_its_end(front: Front) -> None:
+    await front.parts.engine.register(FLOW)
+    done, still_open = "a" * 32, "b" * 32
+    for upload, state, sha in ((done, "done", f"'{SHA}'"), (still_open, "open", "null")):
+        await front.bed.sql(
+            "insert into upload (id, owner, name, length, received, state, sha256, created_at, updated_at, expires_at) "
+            f"values ('{upload}', 'ada', 'My Film.mp4', 4, 4, '{state}', {sha}, 0, 0, 9000000000000)"
+        )
+
+    mine = await front.ada.post(VIDEOS, json={"source": f"upload://{done}"})
+    foreign = await front.bob.post(VIDEOS, json={"source": f"upload://{done}"})
+    early = await front.ada.post(VIDEOS, json={"source": f"upload://{still_open}"})
+
+    assert (mine.status_code, mine.json()["id"].rpartition("-")[0]) == (201, "my-film")
+    spec = (await front.parts.engine.views.job(mine.json()["job_id"])).spec
+    assert (spec["sha256"], spec["size"]) == (SHA, 4)
+    assert (foreign.status_code, early.status_code) == (404, 409)
 
 
 async def test_a_check_of_specs_says_what_is_wrong_with_one(front: Front) -> None:

@@ -26,7 +26,7 @@ TYPES = {
     "jpg": "image/jpeg",
     "vtt": "text/vtt",
 }
-PIECE = 1 << 18
+PIECE = 1 << 20
 FAR_PIECE = 4 << 20
 _RANGE = re.compile(r"\s*(\d{0,18})\s*-\s*(\d{0,18})\s*")
 
