@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from telecine.engine.figures import Figures
-from telecine.engine.tally import Tally, counting
+from telecine.engine.tally import Tally
 from telecine.errors import StoreError
 from telecine.facts import Done, Expired, Failed
 from telecine.observe.metrics import Metrics, Snapshot, or_nothing
@@ -121,13 +121,11 @@ async def test_what_was_counted_stays_when_the_jobs_are_gone(front: Front) -> No
 
 async def test_counting_goes_on_batch_by_batch(front: Front) -> None:
     await a_story(front)
-    store = front.parts.store
-    await Tally(store, front.parts.engine.events, front.parts.world).identity()
-    await front.parts.engine.events.number()
+    tally = Tally(front.parts.store, front.parts.engine.events, front.parts.world)
 
     batches = []
-    while batch := await store.run(lambda: counting(3)):
-        batches.append(len(batch))
+    while batch := await tally.count(wanted=3):
+        batches.append(batch)
 
     assert len(batches) > 2
     assert set(batches[:-1]) == {3}

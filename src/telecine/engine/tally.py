@@ -4,7 +4,7 @@ Every fact of a job is an event already. Whoever's turn it is reads the events t
 the sums together with the number of the last one, in one transaction: so nothing is counted twice or left out,
 however many servers there are and whenever one dies. Retention may then delete jobs and events; the counts stay.
 
-    events ─── after `seq` ──▶ counted ──▶ tally (name, labels, value + n), seq moved ──▶ commit
+    events ─── after `seq` ──▶ read ──▶ is it still that `seq`? ──▶ value + n, `seq` moved ──▶ commit
 
 Times are kept as buckets that do not overlap, by their number in `BOUNDS`, and a sum in milliseconds.
 """
@@ -41,14 +41,17 @@ class Tally:
         self._store, self._events, self._world = store, events, world
         self._is_founded = False
 
-    async def count(self, heard: Callable[[Row], None] | None = None) -> int:
-        """One pass: how many events were counted. Less than `AT_ONCE`: there are no more.
+    async def count(self, heard: Callable[[Row], None] | None = None, *, wanted: int = AT_ONCE) -> int:
+        """One pass: how many events were counted. Less than `wanted`: there are no more, or somebody else counts.
 
         `heard` is told each of them, after the commit: once in the whole fleet, or never if we die before.
         """
         await self._found()
         await self._events.number()
-        rows = await self._store.run(counting)
+        # Looked at before the transaction, so that on SQLite, where one writes at a time, nobody waits for it.
+        seq, rows = await self._store.read(lambda: looking(wanted))
+        if not rows or not await self._store.run(lambda: adding(seq, rows)):
+            return 0
         if heard is not None:
             for row in rows:
                 heard(row)
@@ -77,15 +80,19 @@ class Tally:
         self._is_founded = True
 
 
-def counting(wanted: int = AT_ONCE) -> Steps[Rows]:
-    """Count some; the rows that were."""
-    held = yield Ask("tally_hold", {})
-    if not held:
-        return ()  # somebody else counts just now
-    seq = max(held[0]["seq"], held[0]["pruned"])
+def looking(wanted: int) -> Steps[tuple[int, Rows]]:
+    """Up to where was counted, and what comes next."""
+    [state] = yield Ask("tally_state", {})
+    seq = max(state["seq"], state["pruned"])
     rows: Rows = yield Ask("tally_look", {"seq": seq, "wanted": wanted})
-    if not rows:
-        return ()
+    return seq, rows
+
+
+def adding(seq: int, rows: Rows) -> Steps[bool]:
+    """Add them up, unless somebody else has counted since."""
+    held = yield Ask("tally_hold", {})
+    if not held or max(held[0]["seq"], held[0]["pruned"]) != seq:
+        return False
     sums: Counter[tuple[str, str]] = Counter()
     for row in rows:
         for name, labels, value in counted(row):
@@ -94,7 +101,7 @@ def counting(wanted: int = AT_ONCE) -> Steps[Rows]:
     if counts:
         yield Write("tally_add", {"counts": counts})
     yield Ask("tally_move", {"seq": rows[-1]["seq"]})
-    return rows
+    return True
 
 
 def counted(row: Row) -> Iterator[Count]:

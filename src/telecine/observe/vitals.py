@@ -45,6 +45,7 @@ class Vitals:
     def __init__(self, probes: Probes) -> None:
         self._probes = probes
         self._full = Shared(self._look, KEPT_SECONDS, probes.mono)
+        self._said: tuple[str, ...] = ()
 
     async def full(self) -> FullHealth:
         return await self._full.get()
@@ -68,8 +69,7 @@ class Vitals:
         if redis == "unable" and self._probes.needs_redis:
             reasons.append(NO_REDIS)
         reasons += [f"the disk of the {what} is full" for what, room in storage.items() if room.status == "unable"]
-        for reason in reasons:
-            log.warning("not able to serve: %s", reason)
+        self._say(tuple(reasons))
         return FullHealth(
             status="unable" if reasons else "ok",
             reasons=tuple(reasons),
@@ -78,6 +78,16 @@ class Vitals:
             redis=redis,
             processing=work,
         )
+
+    def _say(self, reasons: tuple[str, ...]) -> None:
+        """When it changes, not at every probe."""
+        if reasons == self._said:
+            return
+        self._said = reasons
+        if reasons:
+            log.warning("not able to serve: %s", "; ".join(reasons))
+        else:
+            log.info("able to serve again")
 
     async def _database(self) -> tuple[DatabaseHealth, str | None]:
         began = self._probes.mono()
@@ -89,7 +99,7 @@ class Vitals:
         except (SchemaMissing, SchemaTooNew):
             return DatabaseHealth(status="unable"), WRONG_SCHEMA
         except (StoreError, TimeoutError, OSError) as error:
-            log.warning("the database does not answer: %r", error)
+            log.debug("the database does not answer: %r", error)
             return DatabaseHealth(status="unable"), NO_DATABASE
         return DatabaseHealth(status="ok", latency_ms=latency, schema_version=version), None
 
@@ -100,7 +110,7 @@ class Vitals:
             async with asyncio.timeout(PATIENCE):
                 return "ok" if await self._probes.redis() else "unable"
         except Exception as error:  # whatever its driver raises, Redis is only a helper
-            log.warning("Redis does not answer: %s", type(error).__name__)
+            log.debug("Redis does not answer: %r", error)
             return "unable"
 
     async def _storage(self) -> dict[str, Room]:

@@ -65,6 +65,9 @@ insert into tally (name, labels, value)
 select 'seq', '[]', pruned from event_counter union all select 'identity', '[]', :identity::bigint
 on conflict do nothing
 
+-- name: tally_state
+select t.value as seq, c.pruned from tally t cross join event_counter c where t.name = 'seq' and t.labels = '[]'
+
 -- name: tally_hold
 -- Who counts; nobody else counts meanwhile, and nobody waits for it.
 select t.value as seq, c.pruned from tally t cross join event_counter c

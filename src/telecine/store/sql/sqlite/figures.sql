@@ -68,6 +68,9 @@ select 'seq', '[]', pruned from event_counter where true
 union all select 'identity', '[]', :identity where true
 on conflict do nothing
 
+-- name: tally_state
+select t.value as seq, c.pruned from tally t cross join event_counter c where t.name = 'seq' and t.labels = '[]'
+
 -- name: tally_hold
 -- No lock: one writes at a time.
 select t.value as seq, c.pruned from tally t cross join event_counter c where t.name = 'seq' and t.labels = '[]'
