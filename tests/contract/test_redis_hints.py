@@ -1,6 +1,7 @@
 """Sorted sets of ready ids: the most urgent first, each given once, bounded, and never worth a wait."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from tests.fault.crew import until
 from tests.redis import PrivateRedis, redis_bell
 
 LANE, OTHER = "film/cut@1", "film/join@1"
+_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +205,22 @@ async def test_a_full_redis_refuses_hints_and_still_carries_rings() -> None:
         await there.close()
 
 
+async def test_a_copy_that_takes_no_writes_is_as_good_as_none() -> None:
+    with PrivateRedis() as first, PrivateRedis("--replicaof", "127.0.0.1", str(first.port)) as copy:
+        bell = redis_bell(copy.url, look=_five)
+
+        async def given_up() -> bool:
+            bell.ring([LANE])
+            return bell.vitals().outages > 0
+
+        await until(given_up)
+        await bell.close()
+
+
 async def _five(lanes: Sequence[str], wanted: int) -> Sequence[Head]:
-    return heads(5)
+    """Ids that nobody has seen before."""
+    first = next(_numbers) * 5
+    return [Head(LANE, id_, rank=id_) for id_ in range(first, first + 5)]
 
 
 async def _listening(bell: RedisBell) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from telecine.dispatch.hints import WALK_EVERY, Head
 from telecine.dispatch.redis import RedisBell
 from telecine.engine import Registration
-from telecine.errors import Unreachable
+from telecine.errors import BadSpec, Unreachable
 from telecine.facts import SECOND, Done, Lease, Word, WorkerId
 from telecine.flow import Flow
 from telecine.locks.redis import RedisLocks
@@ -208,6 +208,13 @@ async def test_redis_mode_says_in_one_sentence_that_redis_is_not_there(database:
 
     assert "Redis at redis://:***@127.0.0.1:1/0 does not answer" in str(refused.value)
     assert "hybrid" in str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["http://host:6379", "redis://host:port/0", "nowhere"])
+async def test_an_address_that_is_none_is_told(sqlite_url: str, address: str) -> None:
+    with pytest.raises(BadSpec, match=r"redis_url .* is not understood"):
+        async with open_engine(settings(sqlite_url, address)):
+            pytest.fail("it began")
 
 
 async def test_hybrid_begins_and_works_without_redis(database: str) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redis.asyncio import Redis
+from redis.exceptions import ReadOnlyError
 
 from telecine.dispatch import Bell
 from telecine.dispatch.hints import OFFERED, Head, Hints
@@ -149,9 +150,11 @@ class Sender:
             if bag.news:
                 pipeline.publish(self._channels.events, self._me)
             answers = await pipeline.execute(raise_on_error=False)
-        refused = [answer for answer in answers if isinstance(answer, Exception)]
-        if refused:
-            self._line.note(refused[0])
+        for error in answers:
+            if isinstance(error, ReadOnlyError):
+                raise error  # a copy that takes no writes, whose listeners are not ours: as good as none
+            if isinstance(error, Exception):
+                self._line.note(error)
 
     async def _heads(self, bag: Bag) -> Sequence[Head]:
         """What is new near the heads of the lanes that were rung."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from telecine.dispatch import EVENTS, Bell, Chime
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
-from telecine.errors import Unreachable
+from telecine.errors import BadSpec, Unreachable
 from telecine.locks import Locks
 from telecine.locks.sql import SqlLocks
 from telecine.settings import Settings
@@ -67,7 +67,11 @@ def _redis_bell(settings: Settings, store: Store, world: World, own: tuple[Chime
         timeout=settings.redis_timeout_seconds,
     )
     me = world.new_id()
-    return RedisBell(options, fallback, partial(heads, store), me=me, dice=world.dice, mono=world.mono)
+    try:
+        return RedisBell(options, fallback, partial(heads, store), me=me, dice=world.dice, mono=world.mono)
+    except ValueError as error:
+        place = settings.shown("redis_url")
+        raise BadSpec(f"redis_url {place!r} is not understood: use redis://host:6379/0 ({error})") from None
 
 
 async def namespace_of(store: Store) -> str:
