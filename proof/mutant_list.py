@@ -705,8 +705,8 @@ GONE = [
     mutant(
         "what is of a deleted subject is claimed, on SQLite",
         f"{LITE}/tasks.sql",
-        "and not (exists (select 1 from subject_gone where cleared_at is null) and exists (",
-        "and not (false and exists (",
+        "it.\n              and not (exists (select 1 from subject_gone where cleared_at is null) and exists (",
+        "it.\n              and not (false and exists (",
         f"{CONTRACT}/test_gone_subjects.py",
     ),
     mutant(

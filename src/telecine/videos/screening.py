@@ -39,6 +39,7 @@ V = TypeVar("V")
 MOST_VERSIONS = 32
 MOST_PREVIEWS = 64
 LOOK_SECONDS = 0.5
+MOST_PAUSE = 15.0  # well below inventory.YOUNG
 PIECES = "s"
 
 
@@ -63,7 +64,7 @@ class Screening:
         """The lists of what may be watched of a job by now."""
 
         async def begun(job_id: int) -> Preview:
-            return Preview(job_id, Recording(self._views, job_id), self._mono)
+            return Preview(self._views, job_id, self._mono)
 
         return await (await self._previews.get(job_id, begun)).lists(whole=status == Status.COMPLETED)
 
@@ -80,27 +81,41 @@ class Screening:
 class Preview:
     """One job's film while it grows. Whoever asks within half a second of another gets the same answer."""
 
-    def __init__(self, job_id: int, recording: Recording, mono: Callable[[], float]) -> None:
+    def __init__(self, views: Views, job_id: int, mono: Callable[[], float]) -> None:
+        self._views = views
         self._job_id = job_id
-        self._recording = recording
         self._mono = mono
         self._looking = asyncio.Lock()
+        self._recording = Recording(views, job_id)
         self._recorded: Recorded | None = None
         self._lists: Lists = {}
-        self._again_at = 0.0
+        self._looked_at: float | None = None
         self._ended = False
 
     async def lists(self, *, whole: bool) -> Lists:
         async with self._looking:
-            if not self._ended and (whole or self._mono() >= self._again_at):
-                self._recorded = await self._recording.look() or self._recorded
-                if self._recorded is not None:
-                    rows = self._recording.rows
-                    self._lists = await asyncio.to_thread(_lists_of_preview, self._recorded, rows, self._job_id, whole)
-                self._ended, self._again_at = whole, self._mono() + LOOK_SECONDS
+            if not self._ended and (whole or self._is_due()):
+                await self._look(whole)
+                self._ended = whole
         if not self._lists:
             raise NotFound("there is nothing to watch of this job yet")
         return self._lists
+
+    def _is_due(self) -> bool:
+        return self._looked_at is None or self._mono() >= self._looked_at + LOOK_SECONDS
+
+    async def _look(self, whole: bool) -> None:
+        now, before = self._mono(), self._looked_at
+        if before is None or now > before + MOST_PAUSE:
+            # What was kept anew is told only to those who look often.
+            self._recording = Recording(self._views, self._job_id)
+        self._looked_at = None  # should this look fail, the next one reads everything
+        news = await self._recording.look()
+        self._recorded = news or self._recorded
+        if self._recorded is not None and (news is not None or whole):
+            rows = self._recording.rows
+            self._lists = await asyncio.to_thread(_lists_of_preview, self._recorded, rows, self._job_id, whole)
+        self._looked_at = now
 
 
 class Remembered(Generic[K, V]):

@@ -28,7 +28,7 @@ TYPES = {
 }
 PIECE = 1 << 20
 FAR_PIECE = 4 << 20
-_RANGE = re.compile(r"\s*(\d{0,18})\s*-\s*(\d{0,18})\s*")
+_RANGE = re.compile(r"\s*([0-9]{0,18})\s*-\s*([0-9]{0,18})\s*")
 
 
 @dataclass(frozen=True, slots=True)
