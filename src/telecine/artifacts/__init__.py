@@ -7,11 +7,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore, from_url
+from obstore.store import AzureStore, GCSStore, LocalStore, ObjectStore, S3Store, from_url
 
 from telecine.artifacts import local
 from telecine.artifacts.bucket import S3Access, open_bucket
@@ -141,6 +142,15 @@ class Artifacts:
         """The size in bytes; `NotFound` if there is nothing."""
         with _told(key, "found"):
             return int((await obstore.head_async(self._store, key))["size"])
+
+    async def link(self, key: str, seconds: float) -> str | None:
+        """An address to which anybody may PUT these bytes for so long; None where there is no such thing."""
+        if not isinstance(self._store, (AzureStore, GCSStore, S3Store)):
+            return None
+        try:
+            return await obstore.sign_async(self._store, "PUT", key, timedelta(seconds=seconds))
+        except (ValueError, BaseError):  # it has no key to sign with
+            return None
 
     async def under(self, prefix: str) -> list[str]:
         """All keys below `prefix`, a folder's name; in a local folder also what a crash left half written."""

@@ -45,6 +45,7 @@ class Terms(Said):
     release: str
     lease_ms: int
     trace: str | None = Field(None, description="From which the ids of traces are made, if the server traces")
+    links: bool = Field(False, description="Bytes may go straight into the bucket: ask for a `link` first")
     shared: bool = Field(description="Artifacts are in a bucket, so a file on the server's disk is stored there, too")
 
 

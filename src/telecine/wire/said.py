@@ -147,6 +147,19 @@ class Keep(OfLease):
     items: Annotated[list[KeptSaid], Field(min_length=1, max_length=1_000)]
 
 
+class Link(OfLease):
+    """Where may the bytes of this artifact go?"""
+
+    name: Annotated[Clean, Field(min_length=1, max_length=500)]
+
+
+class LinkSaid(Said):
+    """An address for one PUT, valid as long as the lease and a little longer; none: send the bytes to the server."""
+
+    key: str
+    url: str | None = None
+
+
 class PieceSaid(Said):
     input: Any = None
     optional: bool = False

@@ -37,14 +37,8 @@ async def register(said: Register, who: Admin, room: Here) -> Response:
 async def terms(who: Worker, room: Here) -> Response:
     """What a worker must know before it begins; also a way to find out whether its key works."""
     house = room.house
-    return answer(
-        Terms(
-            release=version("telecine"),
-            lease_ms=house.engine.lease,
-            shared=house.artifacts.folder is None,
-            trace=house.trace_seed,
-        )
-    )
+    bucket = house.artifacts.folder is None
+    return answer(Terms(release=version("telecine"), lease_ms=house.engine.lease, links=bucket, shared=bucket))
 
 
 @router.post("/enlist", response_model=Enlisted, status_code=201, responses=answers(401, 403, 422, 429))

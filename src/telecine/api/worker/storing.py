@@ -28,13 +28,14 @@ from telecine.api.worker.ranges import RangeHeader, ranged
 from telecine.api.worker.room import Here, Room
 from telecine.engine.keys import Caller
 from telecine.errors import Conflict, NotFound, Refused, TooLarge
-from telecine.facts import Lease
-from telecine.wire.said import BIGGEST, Digest, Number, Sha
+from telecine.facts import SECOND, Lease
+from telecine.wire.said import BIGGEST, Digest, Link, LinkSaid, Number, Sha
 
 router = APIRouter(prefix="/api/worker", tags=["worker"])
 BLOCK = 1 << 20
 WINDOW = 8 << 20
 MOST_NAME = 500
+LINK_GRACE = 60.0
 OFFSET = "Upload-Offset"
 _RANGE = re.compile(r"bytes (\d{1,16})-(\d{1,16})/(\d{1,16})")
 
@@ -106,6 +107,17 @@ async def arrived(task: Number, token: Number, name: str, who: Worker, room: Her
     """How much of an artifact has come, as `Upload-Offset`."""
     _, key = await _place(task, token, name, who, room)
     return Response(headers={OFFSET: str(_size(room.part(key)))})
+
+
+@router.post("/link", response_model=LinkSaid, responses=answers(401, 403, 409, 422, 429))
+async def link(said: Link, who: Worker, room: Here) -> Response:
+    """An address in the bucket for the bytes of one artifact. It dies with the lease; what was recorded gets none."""
+    lease, key = await _place(said.task_id, said.token, said.name, who, room)
+    known = await room.remotes.recorded(lease.task_id, said.name)
+    if known is not None and known.token == lease.token:
+        return answer(LinkSaid(key=key))
+    seconds = room.house.engine.lease / SECOND + LINK_GRACE
+    return answer(LinkSaid(key=key, url=await room.house.artifacts.link(key, seconds)))
 
 
 async def _place(task: int, token: int, name: str, who: Caller, room: Room) -> tuple[Lease, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,8 @@ from pydantic import BaseModel
 from telecine.artifacts import Moved, Stored
 from telecine.errors import ArtifactError, BadSpec, Conflict, Refused
 from telecine.flow import Lent
-from telecine.wire.said import Digest, SourceSaid
+from telecine.wire.said import Digest, LinkSaid, SourceSaid
+from telecine.worker.far.sending import send
 from telecine.worker.far.server import Server, read
 from telecine.worker.held import Attempt
 from telecine.worker.insisting import while_held
@@ -25,6 +27,11 @@ from telecine.world import World
 # So much goes up or comes down in one request: what is cut off costs no more than this.
 PART = 8 << 20
 ACCEPTED = 202
+# Larger files go to the server, which lets them go on where they broke off.
+MOST_LINKED = 256 << 20
+MOST_FAILURES = 3  # in a row; then the bucket is not asked any more
+
+log = logging.getLogger(__name__)
 
 
 class StoredSaid(BaseModel):
@@ -49,6 +56,8 @@ class FarPlace:
     def __init__(self, server: Server, world: World) -> None:
         self._server = server
         self._world = world
+        self.links = False  # the server has addresses in a bucket
+        self._failures = 0
 
     def path(self, key: str) -> Path | None:
         return None
@@ -58,6 +67,10 @@ class FarPlace:
 
     async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
         own = await asyncio.to_thread(_hashed, path, moved)
+        if self.links and own.size <= MOST_LINKED:
+            key = await self._by_link(attempt, name, path, own, moved)
+            if key is not None:
+                return key, own
         parcel = _Parcel(f"artifacts/{_of(attempt)}/{quote(name)}", path, own)
         answer = await self._sent(attempt, parcel, 0)
         while answer.status_code == ACCEPTED:
@@ -68,6 +81,23 @@ class FarPlace:
         if Stored(stored.size, stored.sha256) != own:
             raise ArtifactError(f"{name!r} was changed while it was stored")
         return stored.key, own
+
+    async def _by_link(self, attempt: Attempt, name: str, path: Path, own: Stored, moved: Moved) -> str | None:
+        """Straight into the bucket, if the server has an address for it that can be reached; else its key is None."""
+        lease = attempt.lease
+        body = {"task_id": lease.task_id, "token": lease.token, "name": name}
+        found = await while_held(attempt, self._world, name, partial(self._server.say, "link", LinkSaid, body))
+        if found.url is None:
+            return None
+        try:
+            await send(found.url, path, own.size, moved)
+        except (httpx.HTTPError, OSError) as error:
+            self._failures += 1
+            self.links = self._failures < MOST_FAILURES
+            log.warning("the bucket did not take %s (%r): it goes to the server", name, error)
+            return None
+        self._failures = 0
+        return found.key
 
     async def _sent(self, attempt: Attempt, parcel: _Parcel, offset: int) -> httpx.Response:
         return await while_held(attempt, self._world, parcel.where, partial(self._part, parcel, offset))

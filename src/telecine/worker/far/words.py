@@ -68,7 +68,8 @@ class FarWords:
         self._hurry = asyncio.Event()
         self._told = ""
         self.fruitless = False  # the last claim came back with nothing, and sooner than it should
-        self.place: Place = FarPlace(server, world)
+        self._far = FarPlace(server, world)
+        self.place: Place = self._far
 
     async def barred(self) -> KeyInvalid:
         """Wait until the server shuts this worker out; why."""
@@ -79,7 +80,9 @@ class FarWords:
         self._hurry.set()
 
     async def terms(self) -> Terms:
-        return read(Terms, await self._server.ask("GET", "terms"))
+        found = read(Terms, await self._server.ask("GET", "terms"))
+        self._far.links = found.links
+        return found
 
     # -- the words -----------------------------------------------------------------------------------
 
