@@ -35,7 +35,7 @@ class Heard:
 class Ear:
     """A connection to `/api/v1/events`; `listening` cuts those that a test leaves open."""
 
-    opened: ClassVar[list[Ear]] = []
+    opened: ClassVar[set[Ear]] = set()
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -44,7 +44,7 @@ class Ear:
         self._text = b""
         self._whole: deque[bytes] = deque()
         self.last_id: str | None = None
-        self.opened.append(self)
+        self.opened.add(self)
 
     @classmethod
     async def open(
@@ -60,9 +60,13 @@ class Ear:
         writer.write("\r\n".join([*lines, "", ""]).encode())
         ear = cls(reader, writer)
         ear.last_id = last_id
-        # Not `wait_for`: it may swallow that somebody else's time is over.
-        async with asyncio.timeout(PATIENCE):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        try:
+            # Not `wait_for`: it may swallow that somebody else's time is over.
+            async with asyncio.timeout(PATIENCE):
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        except BaseException:
+            ear.cut()
+            raise
         ear.status = int(head[0].split()[1])
         ear.headers = {n.lower(): v for n, _, v in (line.partition(": ") for line in head[1:] if line)}
         return ear
@@ -105,6 +109,7 @@ class Ear:
     def cut(self) -> None:
         """As if the cable was pulled."""
         self._writer.transport.abort()
+        self.opened.discard(self)
 
 
 def _heard(block: str) -> Heard:
@@ -137,8 +142,8 @@ async def listening(app: FastAPI) -> AsyncIterator[int]:
     finally:
         app.state.house.closing.set()
         server.should_exit = True
-        while Ear.opened:
-            Ear.opened.pop().cut()
+        for ear in tuple(Ear.opened):
+            ear.cut()
         await serving
         own.close()
 

@@ -62,7 +62,6 @@ class Faithful:
                     return
         finally:
             ear.cut()
-            Ear.opened.remove(ear)
 
     async def rest(self) -> list[str | None]:
         """What comes after the last one: nothing, if all is well."""
@@ -71,7 +70,6 @@ class Faithful:
             return [heard.kind for heard in await ear.rest()]
         finally:
             ear.cut()
-            Ear.opened.remove(ear)
 
 
 class Crowd:
@@ -118,8 +116,10 @@ class Crowd:
         found = await rows(
             self._engine, "select e.seq, j.owner from event e left join job j on j.id = e.job_id order by e.seq"
         )
-        mine = {owner: [row["seq"] for row in found if row["owner"] == owner] for owner in OWNERS}
-        return {None: [row["seq"] for row in found], **mine}
+        heard: dict[str | None, list[int]] = {None: [row["seq"] for row in found]}
+        for owner in OWNERS:
+            heard[owner] = [row["seq"] for row in found if row["owner"] == owner]
+        return heard
 
     async def follow(self, happening: Callable[[], Any], within: float) -> dict[str | None, list[int]]:
         """Let it happen while all listen, and wait until each has heard as much as there was; what there was."""

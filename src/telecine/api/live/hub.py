@@ -37,7 +37,7 @@ AT_ONCE = 500
 BUSY_LOOK, IDLE_LOOK = 0.03, 0.25
 BUSY_FOR = 5.0
 # So many may read the table by themselves at once, and so many events each in one go.
-TABLE_READS, FROM_TABLE = 4, 200
+TABLE_READS, FROM_TABLE = 4, 100
 MOST_ENDED = 5_000
 
 

@@ -11,7 +11,7 @@ from telecine.engine.announcing import Page, Told
 
 MOST_EVENTS = 4_000
 # What a reader is given in one go; then it is asked whether it can take more.
-MOST_BYTES = 64 << 10
+MOST_BYTES = 32 << 10
 # Readers of the same at the same place share what is made for them; so many such groups are remembered.
 MOST_GIVEN = 2_000
 
