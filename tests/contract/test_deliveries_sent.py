@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from telecine.engine import deliveries
 from telecine.engine.deliveries import DEAD_KEPT, DONE_KEPT, Deliveries
 from telecine.engine.webhooks import OF_JOB_KEPT, Webhooks
 from telecine.errors import NotFound, WrongState
@@ -133,6 +134,29 @@ async def test_a_webhook_that_is_off_is_told_nothing_more(bed: Bed, mail: Delive
     await one_done(bed)
 
     assert await collected(mail) == 0
+
+
+async def test_a_webhook_that_takes_nothing_for_too_long_is_switched_off_and_no_other(
+    bed: Bed, mail: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "MOST_WAITING", 2)
+    heap = await hook(bed)
+    await one_done(bed)
+    bed.pass_time(1)
+    fine = await hook(bed, "https://fine.example/")
+    for _ in range(2):
+        await one_done(bed)
+    await collected(mail)
+    [sent, *_] = await taken(mail)
+
+    await mail.prune()
+
+    known = {one.id: one.disabled_at for one in (await Webhooks(bed.store, World()).list()).items}
+    assert (known[heap.webhook.id] is None, known[fine.webhook.id]) == (False, None)
+    assert [one.state for one in (await mail.list(webhook_id=heap.webhook.id)).items] == ["dead"] * 3
+    assert [one.state for one in (await mail.list(webhook_id=fine.webhook.id)).items] == ["waiting"] * 2
+    assert sent.host == "example.org"
+    assert not await mail.taken(sent, 200)
 
 
 async def test_what_ended_is_forgotten_by_age_and_what_waits_never(bed: Bed, mail: Deliveries) -> None:

@@ -29,6 +29,7 @@ ERROR_CHARS = 300
 DONE_KEPT: Millis = 3 * DAY
 DEAD_KEPT: Millis = 30 * DAY
 PRUNED_AT_ONCE = 1_000
+MOST_WAITING = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,7 @@ class Deliveries:
 
     async def switch_off(self, webhook_id: int) -> None:
         """Its receiver said that it is gone."""
-        await self._store.run(lambda: _asked("webhook_disable", {"id": webhook_id}))
+        await self._store.run(lambda: _asked("webhook_disable", {"ids": [webhook_id]}))
 
     async def _mark(self, letter: Letter, state: str, status: int | None, error: str | None, wait: Millis) -> bool:
         said = None if error is None else storable(error)[:ERROR_CHARS]
@@ -165,15 +166,27 @@ class Deliveries:
         await self._store.run(steps)
 
     async def prune(self) -> int:
-        """Forget what ended long ago; how many."""
+        """Forget what ended long ago, and give up webhooks that take nothing; how many were forgotten."""
         ages = {"done_age": DONE_KEPT, "dead_age": DEAD_KEPT, "wanted": PRUNED_AT_ONCE}
         total = 0
         while gone := len(await self._store.run(lambda: _asked("delivery_prune", ages))):
             total += gone
             if gone < PRUNED_AT_ONCE:
                 break
+        await self._store.run(_clear_heaps)
         await Webhooks(self._store, self._world).prune()
         return total
+
+
+def _clear_heaps() -> Steps[None]:
+    """A receiver that is dead for good must not fill the disk."""
+    rows = yield Ask("delivery_heaps", {"most": MOST_WAITING})
+    ids = [row["webhook_id"] for row in rows]
+    if ids:
+        yield Ask("webhook_disable", {"ids": ids})
+        yield Ask(
+            "delivery_abandon", {"ids": ids, "error": f"the webhook was switched off: {MOST_WAITING} letters waited"}
+        )
 
 
 def _taking(free: Mapping[str, int], wanted: int, lease: Millis) -> Steps[tuple[Rows, str]]:

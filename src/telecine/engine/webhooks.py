@@ -49,7 +49,7 @@ class WebhookView:
     kinds: tuple[str, ...]
     job_id: int | None
     created_at: Instant
-    # Since when nothing is sent any more: the receiver answered that it is gone.
+    # Since when nothing is sent any more: the receiver answered that it is gone, or has taken nothing for too long.
     disabled_at: Instant | None
 
 
@@ -120,7 +120,7 @@ class Webhooks:
         def steps() -> Steps[int]:
             row = yield from _one(webhook_id, owner)
             if row["disabled_at"] is not None:
-                raise WrongState(f"webhook {webhook_id} is off, since its receiver said that it is gone; make another")
+                raise WrongState(f"webhook {webhook_id} is off, since its receiver is gone; make another")
             wanted = {"webhook_id": webhook_id, "owner": row["owner"], "host": host_of(row["url"])}
             added = yield Ask("delivery_test", {**wanted, "body": dumps({"webhook": webhook_id})})
             if not added:

@@ -31,6 +31,7 @@ MARGIN: Millis = 5 * SECOND
 FAILURES_IN_A_ROW = 5
 MOST_HOSTS_KNOWN = 1_000
 PRUNE_SECONDS = 600.0
+AFTER_A_FAULT = 5.0
 LAST_SECONDS = 3.0
 GONE = 410
 
@@ -71,15 +72,18 @@ class Postman:
         """Until cancelled; what is on its way then gets a moment to arrive. Anything else is sent again later."""
         try:
             while True:
-                more = False
+                seconds = self._ways.poll * (0.75 + 0.5 * self._world.dice.random())
                 try:
-                    more = await self.once()
+                    if await self.once():
+                        seconds = 0.0
                 except StoreError as error:
+                    seconds *= AFTER_A_FAULT
                     log.warning("no deliveries: %s", error)
                 except Exception:
                     # A fault here must cost one look, never the server.
+                    seconds *= AFTER_A_FAULT
                     log.exception("the postman stumbled and goes on")
-                await self._rest(0.0 if more else self._ways.poll * (0.75 + 0.5 * self._world.dice.random()))
+                await self._rest(seconds)
         finally:
             await self._come_home()
 

@@ -27,7 +27,7 @@ letters as (delete from delivery where webhook_id = any (array(select id from go
 select id from gone
 
 -- name: webhook_disable
-update webhook set disabled_at = coalesce(disabled_at, {now}) where id = :id::bigint returning id
+update webhook set disabled_at = coalesce(disabled_at, {now}) where id = any (:ids::bigint[]) returning id
 
 -- name: webhook_prune
 -- Of single jobs, which have ended and been told.
@@ -184,6 +184,15 @@ select d.id, d.webhook_id, d.kind, d.body::text as body, d.state, d.tries, d.nex
     d.created_at, d.ended_at
 from delivery d where d.webhook_id = :webhook_id::bigint and d.id < :below::bigint and (:state::text is null or d.state = :state::text)
 order by d.id desc limit :wanted
+
+-- name: delivery_heaps
+-- Webhooks for which more waits than they will ever take.
+select webhook_id from delivery where state = 'waiting' and webhook_id is not null
+group by webhook_id having count(*) > :most::bigint
+
+-- name: delivery_abandon
+update delivery set state = 'dead', until = null, ended_at = {now}, last_error = :error::text
+where webhook_id = any (:ids::bigint[]) and state = 'waiting' returning id
 
 -- name: delivery_prune
 delete from delivery where id = any (array(

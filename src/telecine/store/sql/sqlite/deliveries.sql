@@ -27,7 +27,7 @@ delete from delivery where webhook_id in (select id from webhook where id = :id 
 delete from webhook where id = :id and (:owner is null or owner = :owner) returning id
 
 -- name: webhook_disable
-update webhook set disabled_at = coalesce(disabled_at, {now}) where id = :id returning id
+update webhook set disabled_at = coalesce(disabled_at, {now}) where id in (select value from json_each(:ids)) returning id
 
 -- name: webhook_prune
 delete from webhook where job_id is not null and created_at < {now} - :age
@@ -173,6 +173,15 @@ select d.id, d.webhook_id, d.kind, d.body, d.state, d.tries, d.next_at, d.last_s
     d.created_at, d.ended_at
 from delivery d where d.webhook_id = :webhook_id and d.id < :below and (:state is null or d.state = :state)
 order by d.id desc limit :wanted
+
+-- name: delivery_heaps
+-- Webhooks for which more waits than they will ever take.
+select webhook_id from delivery where state = 'waiting' and webhook_id is not null
+group by webhook_id having count(*) > :most
+
+-- name: delivery_abandon
+update delivery set state = 'dead', until = null, ended_at = {now}, last_error = :error
+where webhook_id in (select value from json_each(:ids)) and state = 'waiting' returning id
 
 -- name: delivery_prune
 delete from delivery where id in (
