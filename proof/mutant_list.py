@@ -515,6 +515,20 @@ SQLITE = [
         f"{CONTRACT}/test_submit.py",
     ),
     mutant(
+        "a hint unparks, on SQLite",
+        f"{LITE}/tasks.sql",
+        "(select value from json_each(:hinted)) and lane = l.value and state = 'ready' and not parked",
+        "(select value from json_each(:hinted)) and lane = l.value and state = 'ready'",
+        f"{CONTRACT}/test_redis_claims.py",
+    ),
+    mutant(
+        "what is hinted at is claimed whatever its state, on SQLite",
+        f"{LITE}/tasks.sql",
+        "(select value from json_each(:hinted)) and lane = l.value and state = 'ready' and not parked",
+        "(select value from json_each(:hinted)) and lane = l.value and not parked",
+        f"{CONTRACT}/test_redis_claims.py",
+    ),
+    mutant(
         "a repeat of a request whose leases have ended is granted anew, on SQLite",
         f"{LITE}/tasks.sql",
         "and request is not :request",

@@ -109,6 +109,8 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
     lanes = {"lanes": ["film/cut@1", "still/hang@1"], "flows": ["film", "still"]}
     return {
         "claim": {"worker": bed.worker, "request": "r", **lanes, "wanted": 20, "ttl": LEASE},
+        "claim_hinted": {"worker": bed.worker, "request": "s", **lanes, "wanted": 20, "ttl": LEASE, "hinted": held},
+        "lane_heads": {"lanes": lanes["lanes"], "wanted": 20},
         "glance": {"lanes": lanes["lanes"]},
         "unpark": {"wanted": 1_000},
         "task_hold": {"ids": held},

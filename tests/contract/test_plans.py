@@ -11,6 +11,8 @@ SIZES = Sizes()
 # Through which index each statement is meant to reach the tasks.
 INDEXES = {
     "claim": {"task_ready"},
+    "claim_hinted": {"task_ready", "task_pkey"},
+    "lane_heads": {"task_ready"},
     "glance": {"task_ready", "task_parked"},
     "unpark": {"task_parked"},
     "task_hold": {"task_pkey"},
