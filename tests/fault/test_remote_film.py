@@ -9,6 +9,7 @@ from tests.fault.outpost import Outpost, outpost
 from tests.media.kills import lives, media_children
 from tests.media.shoot import Film, Shot, shoot
 from tests.media.theatre import Theatre, faults_of, numbers_of, small, until
+from tests.s3 import KEY, SECRET, serve_s3
 
 FRAMES = 180
 SEGMENTS = 8  # of 24 frames, the last of 12
@@ -112,3 +113,24 @@ def test_two_workers_share_a_film_and_one_is_stopped_longer_than_its_lease(tmp_p
     with outpost(tmp_path, f"sqlite:///{tmp_path}/telecine.db") as post:
         post.serve()
         asyncio.run(asyncio.wait_for(scene(post), 150))
+
+
+def test_a_film_goes_through_a_bucket_that_only_the_server_has_the_key_of(tmp_path: Path) -> None:
+    film = shoot(tmp_path / "film.mp4", Film(shots=(Shot(count=60),)))
+
+    async def scene(post: Outpost) -> None:
+        async with open_engine(post.settings) as parts:
+            house = Theatre(parts, tmp_path)
+            job = await house.completed(small(film))
+            folder = await house.exported(job.id)
+            assert numbers_of(folder) == {"h264-90p": list(range(60)), "h264-180p": list(range(60))}
+
+    with serve_s3(tmp_path) as bucket:
+        keys = {"s3_access_key_id": KEY, "s3_secret_access_key": SECRET}
+        place = {"artifacts_url": bucket.url, "s3_endpoint": bucket.endpoint, **keys}
+        with outpost(tmp_path, f"sqlite:///{tmp_path}/telecine.db", **place) as post:
+            post.serve()
+            post.work("ann")
+            asyncio.run(asyncio.wait_for(scene(post), 90))
+            assert "did not take" not in post.logs()
+            assert not (tmp_path / "server" / "scratch" / "incoming").exists(), "all of it went by links"
