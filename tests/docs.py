@@ -6,7 +6,8 @@ In a document that is run
 - `<!-- run … -->` is typed too, but readers do not see it: it waits where they would look at the screen;
 - `console` blocks are for readers only.
 
-`python -m tests.docs` writes the tables of options in docs/cli.md and of settings in docs/settings.md anew.
+`python -m tests.docs` writes the tables of options in docs/cli.md, of settings in docs/settings.md and of routes in
+docs/http.md anew.
 """
 
 import os
@@ -20,7 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from fastapi import FastAPI
 
+from telecine.api.app import ROUTERS, flat
+from telecine.api.openapi import described
 from telecine.cli.app import app
 from telecine.settings import PREFIX, Settings
 
@@ -176,7 +180,27 @@ def _plain(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
+# -- docs/http.md ------------------------------------------------------------------------------------
+
+_ROUTES = re.compile(r"(<!-- routes -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def with_routes(text: str) -> str:
+    """The text with its table of routes as it must be: from the description that the server gives of itself."""
+    application = FastAPI()
+    application.router.routes.extend(flat(ROUTERS))
+    whole = described(application.openapi(), application.routes)
+    rows = [
+        f"| `{method.upper()} {path}` | {operation.get('x-scope', 'everybody')} | {operation['summary']} |\n"
+        for path, methods in sorted(whole["paths"].items())
+        for method, operation in methods.items()
+    ]
+    table = "".join(["| route | for | |\n|---|---|---|\n", *rows])
+    return _ROUTES.sub(lambda found: f"{found[1]}{table}{found[2]}", text)
+
+
 if __name__ == "__main__":
-    for name, written in (("cli.md", with_tables), ("settings.md", with_settings)):
+    pages = (("cli.md", with_tables), ("settings.md", with_settings), ("http.md", with_routes))
+    for name, written in pages:
         page = ROOT / "docs" / name
         page.write_text(written(page.read_text()))

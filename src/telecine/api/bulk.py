@@ -84,10 +84,14 @@ class ByFilter(BaseModel):
 
 
 class PriorityByIds(ByIds):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [7, 8], "priority": "high"}]})
+
     priority: Priority
 
 
 class PriorityByFilter(ByFilter):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"flow": "transcode"}, "priority": 2}]})
+
     priority: Priority
 
 

@@ -1,0 +1,111 @@
+"""The description of the API is whole: names, summaries, problems, schemas, examples; the page tells the same."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from tests.api.front import Front
+from tests.docs import ROOT, play, with_routes
+
+PAGE = ROOT / "docs" / "http.md"
+PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+def operations(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+async def test_every_operation_has_a_name_of_its_own_and_a_summary(front: Front) -> None:
+    found = list(operations(front.app.openapi()))
+
+    names = [operation["operationId"] for _, operation in found]
+    silent = [place for place, operation in found if len(operation.get("summary", "").split()) < 2]
+    odd = [name for name in names if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name)]
+
+    assert len(names) == len(set(names)) > 60
+    assert (silent, odd) == ([], [])
+
+
+async def test_every_operation_says_who_may_come_and_what_can_go_wrong(front: Front) -> None:
+    wrong = []
+    for place, operation in operations(front.app.openapi()):
+        errors = {code: said for code, said in operation["responses"].items() if code.isdigit() and int(code) >= 400}
+        needs = {"422", "429", "503"} | ({"401", "403"} if "x-scope" in operation else set())
+        if not needs <= errors.keys() or ("x-scope" in operation) != ("security" in operation):
+            wrong.append(place)
+        wrong += [f"{place} {code}" for code, said in errors.items() if said["content"] != PROBLEM]
+
+    assert wrong == []
+
+
+async def test_every_answer_of_the_public_routes_has_a_schema_and_an_example(front: Front) -> None:
+    schema = front.app.openapi()
+    kinds, without = schema["components"]["schemas"], []
+    for place, operation in operations(schema):
+        if not re.search(r" /api/v1/(jobs|bulk|tasks|failed-|stale-|flows|stats|workers|keys)", place):
+            continue
+        for code, said in operation["responses"].items():
+            if code.startswith("2") and code != "204":
+                refs = re.findall(r"schemas/(\w+)", str(said["content"]["application/json"]["schema"]))
+                without += [f"{place} {code}"] if not refs or any("examples" not in kinds[ref] for ref in refs) else []
+        body = re.findall(r"schemas/(\w+)", str(operation.get("requestBody", "")))
+        without += [f"{place} {ref}" for ref in body if "examples" not in kinds[ref]]
+
+    assert without == []
+
+
+async def test_examples_are_examples_of_their_schemas(front: Front) -> None:
+    schema = front.app.openapi()
+    faults, count = [], 0
+    for name, kind in schema["components"]["schemas"].items():
+        for example in kind.get("examples", ()):
+            count += 1
+            whole = {"$ref": f"#/components/schemas/{name}", "components": schema["components"]}
+            faults += [f"{name}: {error.message}" for error in jsonschema_rs.iter_errors(whole, example)]
+
+    assert count > 30
+    assert faults == []
+
+
+async def test_links_lead_to_operations_that_are_there(front: Front) -> None:
+    schema = front.app.openapi()
+    names = {operation["operationId"] for _, operation in operations(schema)}
+
+    links = {
+        link["operationId"]
+        for _, operation in operations(schema)
+        for said in operation["responses"].values()
+        for link in said.get("links", {}).values()
+        if "operationId" in link
+    }
+
+    assert links
+    assert links <= names
+
+
+async def test_the_description_is_served_to_everybody(front: Front) -> None:
+    answer = await front.nobody.get("/openapi.json")
+
+    assert answer.status_code == 200
+    assert answer.json()["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+
+
+def test_the_page_lists_all_routes() -> None:
+    text = PAGE.read_text()
+
+    assert with_routes(text) == text, "run `python -m tests.docs`"
+
+
+def test_what_the_page_says_can_be_done(tmp_path: Path) -> None:
+    play(PAGE, tmp_path)
+
+
+@pytest.mark.parametrize("code", ["key_reused", "version_mismatch", "wrong_state", "dedupe_taken", "too_large"])
+def test_the_page_names_the_codes(code: str) -> None:
+    assert f"`{code}`" in PAGE.read_text()
