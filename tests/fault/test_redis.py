@@ -154,7 +154,8 @@ def test_while_redis_is_flushed_or_lied_into_everything_is_done_once(
                 over.set()
                 await troubling
                 assert ours.sum("hints_offered") > 0
-                assert ours.sum("hints_taken") > 0
+                # Those who were lied to have noticed; what was flushed may have been seen by nobody.
+                assert trouble is flush_often or ours.sum("hints_taken") + ours.sum("hints_stale") > 0
 
     play(story)
 
