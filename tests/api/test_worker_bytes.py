@@ -8,12 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from telecine.errors import HandlerStopped, LeaseLost, MediaRefused, NotFound
+from telecine.errors import HandlerStopped, LeaseLost, NotFound
 from telecine.facts import Done, Kept, Lease, Word
 from telecine.worker.far.place import PART
 from tests.api.front import Front
 from tests.api.hands import FLOW, Hand, a_file, a_hand, held, nowhere, of
-from tests.make import a_flow
 
 SHA = "X-SHA256"
 
@@ -96,6 +95,19 @@ async def test_what_broke_off_goes_on_where_it_was(front: Front) -> None:
     assert (rest.status_code, rest.json()["sha256"]) == (200, sha(data))
 
 
+async def test_parts_of_leases_that_have_ended_are_cleared(front: Front) -> None:
+    hand, lease = await begun(front)
+    incoming = front.settings.scratch / "incoming"
+    incoming.mkdir(parents=True)
+    stray, own = incoming / "77-1-ab.part", incoming / f"{lease.task_id}-{lease.token}-ab.part"
+    for part in (stray, own):
+        part.write_bytes(b"half")
+
+    await sent(hand, lease, "film", b"abc")
+
+    assert (stray.exists(), own.exists()) == (False, True)
+
+
 async def test_bytes_that_do_not_hash_to_what_was_said_are_not_stored(front: Front) -> None:
     hand, lease = await begun(front)
 
@@ -171,6 +183,17 @@ async def test_a_foreign_artifact_is_as_absent_as_none(front: Front, tmp_path: P
         await bob.words.place.read(held(other), str(kept.key), 0, 3, 6)
 
 
+@pytest.mark.parametrize(
+    "key", ["%00", "..%2F..%2Fetc%2Fpasswd", "%2Fetc%2Fpasswd", "a%5Cb", "x" * 3000, "%F0%9F%98%80"]
+)
+async def test_a_key_that_is_none_is_as_absent_as_a_foreign_one(front: Front, key: str) -> None:
+    hand, lease = await begun(front)
+
+    answer = await hand.client.get(f"/api/worker/kept/{lease.task_id}/{lease.token}/{key}")
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
 async def test_whoever_lost_the_lease_stores_and_reads_nothing(front: Front, tmp_path: Path) -> None:
     hand, lease = await begun(front)
     kept = await keep(hand, lease, "film", b"good", tmp_path)
@@ -210,69 +233,3 @@ async def test_a_range_that_is_none_is_refused(front: Front, tmp_path: Path, wan
 
     assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */4")
     assert (whole.status_code, whole.content) == (200, b"good")
-
-
-# -- sources ----------------------------------------------------------------------------------------------
-
-TRANSCODE = a_flow("validate", name="transcode")
-LANE = {TRANSCODE.graph.lane(0): "transcode"}
-
-
-async def lent(front: Front, source: str, **how: Any) -> tuple[Hand, Lease]:
-    await front.parts.engine.register(TRANSCODE)
-    await front.parts.engine.submit("transcode", {"source": source}, **how)
-    hand = await a_hand(front)
-    return hand, await hand.take(lanes=LANE)
-
-
-async def test_a_source_on_the_servers_disk_is_read_through_it(front: Front, tmp_path: Path) -> None:
-    data = os.urandom(100_000)
-    film = a_file(tmp_path, data, "film.mp4")
-    hand, lease = await lent(front, str(film))
-    source = hand.words.place.lend(held(lease))
-    assert source is not None
-
-    about = film.stat()
-    assert await source.stat() == (len(data), about.st_mtime_ns, about.st_ino)
-    assert await source.digest(nowhere) == sha(data)  # type: ignore[arg-type]
-    assert await source.read(10, 20) == data[10:30]
-    assert await source.read(99_990, 100) == data[99_990:]
-    assert await source.read(100_000, 100) == b""
-
-
-async def test_a_source_that_is_gone_is_refused_in_the_words_of_the_flow(front: Front, tmp_path: Path) -> None:
-    hand, lease = await lent(front, str(tmp_path / "none.mp4"))
-    source = hand.words.place.lend(held(lease))
-    assert source is not None
-
-    with pytest.raises(MediaRefused) as refused:
-        await source.stat()
-
-    assert refused.value.code == "source_missing"
-
-
-async def test_a_source_that_moved_is_found_where_it_was_seen_last(front: Front, tmp_path: Path) -> None:
-    moved = a_file(tmp_path, b"film", "moved.mp4")
-    hand, lease = await lent(front, str(tmp_path / "film.mp4"), subject=("video", "bees"))
-    await front.parts.engine.learn(("video", "bees"), "", {"moved_to": str(moved)})
-    source = hand.words.place.lend(held(lease))
-    assert source is not None
-
-    assert await source.read(0, 10) == b"film"
-
-
-@pytest.mark.parametrize("source", ["https://example.org/film.mp4", "s3://films/film.mp4", "relative.mp4"])
-async def test_nothing_but_the_jobs_own_file_is_lent(front: Front, source: str) -> None:
-    hand, lease = await lent(front, source)
-
-    answer = await hand.client.get(f"/api/worker/source/{lease.task_id}/{lease.token}")
-
-    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-
-
-async def test_a_flow_that_lends_nothing_lends_nothing(front: Front) -> None:
-    hand, lease = await begun(front, spec={"source": "/etc/passwd"})
-
-    answer = await hand.client.get(f"/api/worker/source/{lease.task_id}/{lease.token}/bytes")
-
-    assert answer.status_code == 404

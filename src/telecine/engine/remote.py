@@ -84,11 +84,17 @@ class Remotes:
         rows = await self._store.read(lambda: _rows("remote_owned", **asked))
         return {(row["id"], row["token"]) for row in rows}
 
+    async def running(self, named: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Those (task, token) that anybody holds."""
+        asked = {"ids": [task for task, _ in named], "tokens": [token for _, token in named]}
+        rows = await self._store.read(lambda: _rows("remote_running", **asked))
+        return {(row["id"], row["token"]) for row in rows}
+
     async def readable(self, lease: Lease, key: str) -> None:
         """`NotFound` unless this key is an artifact of the lease's job, or of what its subject shows."""
         kind, subject = lease.subject or (None, None)
         asked = {"key": key, "job_id": lease.job_id, "kind": kind, "subject": subject}
-        if not await self._store.read(lambda: _rows("remote_readable", **asked)):
+        if "\0" in key or not await self._store.read(lambda: _rows("remote_readable", **asked)):
             raise NotFound(f"there is no artifact {key!r}")
 
     async def recorded(self, task_id: int, name: str) -> Recorded | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from telecine.facts import Lease
 
 MOST_REMEMBERED = 20_000
+CLEAR_SECONDS = 600.0
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -50,6 +51,7 @@ class Room:
         self._workers: Memory[int, tuple[str, Known]] = Memory()
         self._granted: Memory[tuple[int, int], str] = Memory()
         self._storing: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._clear_at = 0.0
 
     async def worker(self, who: Caller, worker: int) -> Known:
         """The worker that speaks; `WorkerGone` if this number did not come with this key."""
@@ -72,13 +74,14 @@ class Room:
         return mine
 
     @asynccontextmanager
-    async def storing(self, key: str) -> AsyncIterator[Path]:
+    async def storing(self, lease: Lease, key: str) -> AsyncIterator[Path]:
         """One at a time for each key; where the bytes that have come so far lie."""
         lock, users = self._storing.get(key, (asyncio.Lock(), 0))
         self._storing[key] = (lock, users + 1)
         try:
             async with lock:
-                yield self.part(key)
+                await self._clear()
+                yield self.part(lease, key)
         finally:
             lock, users = self._storing[key]
             if users == 1:
@@ -86,10 +89,31 @@ class Room:
             else:
                 self._storing[key] = (lock, users - 1)
 
-    def part(self, key: str) -> Path:
-        folder = self.house.settings.scratch / "incoming"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.part"
+    def part(self, lease: Lease, key: str) -> Path:
+        mark = hashlib.sha256(key.encode()).hexdigest()[:32]
+        return self._incoming / f"{lease.task_id}-{lease.token}-{mark}.part"
+
+    @property
+    def _incoming(self) -> Path:
+        return self.house.settings.scratch / "incoming"
+
+    async def _clear(self) -> None:
+        """Once in a while: what came for leases that have ended is of no use to anybody."""
+        now = self.house.world.mono()
+        if now < self._clear_at:
+            return
+        self._clear_at = now + CLEAR_SECONDS
+        self._incoming.mkdir(parents=True, exist_ok=True)
+        parts = {path: lease_of(path) for path in self._incoming.glob("*-*-*.part")}
+        running = await self.remotes.running(list(parts.values()))
+        for path, lease in parts.items():
+            if lease not in running:
+                path.unlink(missing_ok=True)
+
+
+def lease_of(part: Path) -> tuple[int, int]:
+    task, token, _ = part.name.split("-", 2)
+    return int(task), int(token)
 
 
 def room_of(house: Annotated[House, Depends(house_of)]) -> Room:

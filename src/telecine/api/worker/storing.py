@@ -92,7 +92,7 @@ async def put(
     first, total = _span(content_range, request)
     if total > room.house.settings.max_source_bytes:
         raise TooLarge(f"an artifact of {total} bytes is more than max_source_bytes allows")
-    async with room.storing(key) as part:
+    async with room.storing(lease, key) as part:
         if (known := await _known(lease, key, name, sha256, room)) is not None:
             await _discard(request)
             return answer(known)
@@ -105,8 +105,8 @@ async def put(
 @router.head("/artifacts/{task}/{token}/{name:path}", response_class=Response, responses=answers(401, 403, 409, 429))
 async def arrived(task: Number, token: Number, name: str, who: Worker, room: Here) -> Response:
     """How much of an artifact has come, as `Upload-Offset`."""
-    _, key = await _place(task, token, name, who, room)
-    return Response(headers={OFFSET: str(_size(room.part(key)))})
+    lease, key = await _place(task, token, name, who, room)
+    return Response(headers={OFFSET: str(_size(room.part(lease, key)))})
 
 
 @router.post("/link", response_model=LinkSaid, responses=answers(401, 403, 409, 422, 429))

@@ -45,3 +45,7 @@ limit 1
 
 -- name: remote_recorded
 select token, key, size, sha256 from artifact where task_id = :task_id::bigint and name = :name::text and key is not null
+
+-- name: remote_running
+select t.id, t.token from unnest(:ids::bigint[], :tokens::bigint[]) as i (id, token)
+join task t on t.id = i.id and t.token = i.token where t.state = 'running'

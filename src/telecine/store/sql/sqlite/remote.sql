@@ -45,3 +45,7 @@ limit 1
 
 -- name: remote_recorded
 select token, key, size, sha256 from artifact where task_id = :task_id and name = :name and key is not null
+
+-- name: remote_running
+select t.id, t.token from json_each(:ids) as i
+join task t on t.id = i.value and t.token = json_extract(:tokens, '$[' || i.key || ']') where t.state = 'running'
