@@ -21,6 +21,17 @@ async def test_others_see_nothing_and_nobody_needs_a_key(front: Front) -> None:
     assert absent.json()["detail"].replace("film-9", "film-1") == foreign.json()["detail"]
 
 
+async def test_a_piece_is_not_there_below_a_video_of_ones_own(front: Front) -> None:
+    shown = await piece_of(front, await published(front, "film-1"))
+    hidden = await piece_of(front, await begun(front, "film-2"))
+    await published(front, "bobs", owner="bob")
+    await begun(front, "bobs-next", owner="bob")
+
+    for video in ("bobs", "bobs-next"):
+        for piece in (shown, hidden):
+            assert (await front.bob.get(f"/media/v/{video}/{piece.path}")).status_code == 404
+
+
 async def test_a_signed_link_needs_no_key_and_opens_one_video(front: Front) -> None:
     piece = await piece_of(front, await published(front, "film-1"))
     other = await piece_of(front, await published(front, "film-2"))

@@ -112,3 +112,40 @@ async def test_two_duties_at_once_do_each_other_no_harm(bed: Bed) -> None:
     assert sum(ended) == 6
     assert await bed.count("archive") == 6
     assert {f"k{number}" for number in range(6)} <= set(await freed(bed))
+
+
+async def test_a_submit_just_before_a_deletion_is_never_left_without_its_subject(bed: Bed) -> None:
+    """Deleted and cleared by one transaction, as quickly as can be; in every order of its statements and a submit's."""
+
+    def at_once() -> Any:
+        yield from gone._hide(WHO, "")
+        return (yield from gone._end(WHO))
+
+    async def words() -> tuple[Any, Any]:
+        await bed.clean()
+        await bed.enact(FILM)
+        await bed.engine.learn(WHO, "ada", {"length": 3})
+        wanted = [(Submission(flow="film", subject=WHO, owner="ada"), *await bed.engine.flow_row("film"))]
+        return at_once, lambda: bed.engine.submission(wanted)
+
+    async def whole(outcome: Outcome) -> bool:
+        assert not isinstance(outcome.second, Exception), outcome
+        assert (await bed.count("subject"), await bed.count("job")) == (1, 1)
+        await clear_gone(bed.engine)
+        left = (await bed.count("subject"), await bed.count("job"))
+        assert left == (1, 1) if outcome.first is True else left in ((0, 0), (1, 1))
+        return bool(outcome.first)
+
+    seen: set[bool] = set()
+    if not bed.is_postgres:
+        for order in ("ab", "ba"):
+            seen.add(await whole(await sequential(bed, *await words(), order)))
+    else:
+        schedules = [""]
+        async with stepper(bed) as steps:
+            while schedules:
+                outcome, others = await steps.run(*await words(), schedules.pop())
+                schedules += others
+                seen.add(await whole(outcome))
+
+    assert seen == {True, False}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
@@ -31,6 +33,7 @@ from telecine.videos.status import VideoStatus
 router = APIRouter(prefix="/api/v1/videos", tags=["videos"])
 
 FRESH = {"Cache-Control": "no-store"}
+READERS, MOST_READERS = "readers of sources", 2
 MOST_NUMBER = 2**31 - 1
 PROBLEMS = answers(401, 403, 404, 422, 429)
 LINKS = {
@@ -112,10 +115,19 @@ async def create_video(wanted: NewVideo, who: Owner, house: Here) -> Response:
         raise NotAllowed("only an administrator makes videos for others: leave `owner` out")
     spec = await _checked(house, TranscodeSpec(**wanted.model_dump(exclude={"priority", "owner"})), who)
     owner = who.owner if wanted.owner is None else wanted.owner
-    begun = await begin(house.engine, spec, owner=owner, priority=wanted.priority)
+    async with _turn(house, spec):
+        begun = await begin(house.engine, spec, owner=owner, priority=wanted.priority)
     status = 201 if begun.how == "submitted" else 200
     place = {"Location": f"/api/v1/videos/{begun.video}"}
     return answer(Begun(begun.video, begun.job_id, begun.how), status=status, headers=place)
+
+
+def _turn(house: House, spec: TranscodeSpec) -> AbstractAsyncContextManager[None]:
+    """Who must read a film first waits for his turn: else some large ones would take all threads from the viewers."""
+    if "://" in spec.source or spec.sha256 is not None:
+        return nullcontext()
+    turns: asyncio.Semaphore = house.rooms.setdefault(READERS, asyncio.Semaphore(MOST_READERS))
+    return turns
 
 
 async def _checked(house: House, spec: TranscodeSpec, who: Caller) -> TranscodeSpec:
