@@ -32,6 +32,7 @@ LOOK_SECONDS = 2.0
 SHARE = 5  # at most one part in so many of the time is spent on looking
 MOST_FILES = 100_000
 MOST_DEPTH = 16
+BATCH = 500
 FILMS = {
     ".3gp", ".avi", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".mts", ".mxf", ".ogv",
     ".ts", ".vob", ".webm", ".wmv", ".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav",
@@ -91,13 +92,15 @@ class Watcher:
         settled = self._settled(found)
         if not settled:
             return 0
-        known = await self._watched.known([one.path for one in settled])
         count = 0
-        for one in settled:
-            if known.get(one.path) != one.identity:
-                count += await self._take(one)
-            else:
-                self._known[one.path] = one.identity
+        for start in range(0, len(settled), BATCH):
+            some = settled[start : start + BATCH]
+            known = await self._watched.known([one.path for one in some])
+            for one in some:
+                if known.get(one.path) != one.identity:
+                    count += await self._take(one)
+                else:
+                    self._known[one.path] = one.identity
         return count
 
     def _settled(self, found: list[Found]) -> list[Found]:
@@ -133,6 +136,8 @@ class Watcher:
                 self._known[one.path] = one.identity
             return False
         except (MediaRefused, Refused) as error:
+            if not await asyncio.to_thread(os.path.exists, one.path):
+                return False  # taken away while we looked
             log.warning("%s is not taken: %s", one.path, error)
             await self._watched.put(one.path, one.identity, error=str(error))
             return False
