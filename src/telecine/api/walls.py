@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,6 +21,8 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
+
+_SAFE = tuple((name.lower().encode(), value.encode()) for name, value in SAFE.items())
 
 
 class Walls:
@@ -78,9 +79,9 @@ class Walls:
 def _with_safe_headers(send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in SAFE.items():
-                headers.setdefault(name, value)
+            given = message.get("headers", ())
+            names = {name.lower() for name, _ in given}
+            message["headers"] = [*given, *((name, value) for name, value in _SAFE if name not in names)]
         await send(message)
 
     return sent
