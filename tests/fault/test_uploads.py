@@ -1,4 +1,4 @@
-"""A server is killed between the last byte of an upload and its video: there is one video all the same, and one job."""
+"""Uploads and real processes: killed between the last byte and the video, there is one video; workers far away read it."""
 
 import asyncio
 import hashlib
@@ -87,3 +87,29 @@ def _last(client: httpx.Client, address: str, film: bytes) -> None:
         client.patch(address, headers={**BYTES, "Upload-Offset": str(offset)}, content=film[offset:])
     except httpx.TransportError:
         return  # the server is gone
+
+
+def test_an_uploaded_film_is_made_by_a_worker_far_away_and_goes_with_its_video(
+    tmp_path: Path, sqlite_url: str, film: bytes
+) -> None:
+    with outpost(tmp_path, sqlite_url, upload_reserve_bytes=0) as post:
+        post.serve()
+        key = asyncio.run(_key(post))
+        post.work("ann")
+        with httpx.Client(base_url=post.url, headers={"Authorization": f"Bearer {key}"}, timeout=60) as client:
+            upload = client.put("/api/v1/uploads/film.mp4?sprites=no&preset=ultrafast", content=film).json()
+            stored = tmp_path / "artifacts" / "uploads" / upload["id"] / "source"
+
+            def ended() -> dict[str, Any] | None:
+                job: dict[str, Any] = client.get(f"/api/v1/jobs/{upload['job']}").json()
+                return job if job["ended_at"] is not None else None
+
+            job = wait_for(ended, "the film is made")
+            kept = stored.exists()
+            client.delete(f"/api/v1/videos/{upload['video']}")
+            wait_for(lambda: not stored.exists(), "the film is gone")
+            gone = client.get(f"/api/v1/uploads/{upload['id']}")
+
+    assert job["status"] == "completed", job["error"]
+    assert kept, "another version may be made of it"
+    assert gone.status_code == 404
