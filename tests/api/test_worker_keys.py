@@ -105,6 +105,27 @@ async def test_one_new_task_wakes_one_of_many_who_wait(front: Front) -> None:
     await _let_go(front, others)
 
 
+async def test_what_cannot_be_claimed_is_not_asked_for_again_and_again(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task of a paused flow can be seen and not be claimed: whoever waits for it must not keep the database busy."""
+    engine = front.parts.engine
+    await engine.register(FLOW)
+    await engine.submit("film")
+    await engine.pause("film")
+    hand = await a_hand(front, wait=2.0)
+    real, asked = engine.claim, []
+
+    async def counted(*words: Any) -> Any:
+        asked.append(words)
+        return await real(*words)
+
+    monkeypatch.setattr(engine, "claim", counted)
+
+    assert await hand.words.claim(hand.worker, "request-1", LANES, 1) == []
+    assert len(asked) < 12
+
+
 async def _let_go(front: Front, others: set[asyncio.Task[Any]]) -> None:
     front.house.closing.set()
     await asyncio.wait_for(asyncio.gather(*others), 20)

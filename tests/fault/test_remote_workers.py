@@ -78,6 +78,28 @@ def test_the_task_of_a_killed_worker_goes_to_another(post: Outpost) -> None:
     play(post, scene)
 
 
+def test_nothing_is_granted_to_a_worker_that_died_while_it_waited(post: Outpost) -> None:
+    async def scene(engine: Engine) -> None:
+        ann = work(post, "ann")
+        await enlisted(engine, "ann")
+        await until(lambda: _beaten(engine))  # by now her question is at the server
+
+        ann.kill()
+        ann.wait()
+        job = (await engine.submit("echo")).job_id
+        work(post, "bob")
+
+        assert await ended(engine, job) == ["completed"]
+        assert await outcomes(engine, job) == ["done"]
+
+    play(post, scene)
+
+
+async def _beaten(engine: Engine) -> bool:
+    [row] = await rows(engine, "select beat_at - registered_at as ms from worker")
+    return bool(row["ms"] > 1_000)
+
+
 def test_a_worker_that_was_stopped_longer_than_its_lease_abandons_its_work(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post, "ann")

@@ -28,8 +28,9 @@ class Lobby:
         self._waiting: dict[Lanes, deque[asyncio.Future[None]]] = {}
         self._pumping: asyncio.Task[None] | None = None
 
-    async def wait(self, lanes: Lanes, timeout: float) -> None:
-        """Return when there may be work in these lanes, after `timeout`, or when the server is about to stop."""
+    async def wait(self, lanes: Lanes, timeout: float, rest: float = 0.0) -> None:
+        """Return when there may be work in these lanes (not before `rest`), after `timeout`, when the server stops."""
+        await asyncio.sleep(min(rest, timeout))
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue = self._waiting.setdefault(lanes, deque())
         queue.append(future)
@@ -38,7 +39,7 @@ class Lobby:
         try:
             # What came between the claim and this line has rung for others.
             if not await self._sees(lanes):
-                await asyncio.wait({future}, timeout=timeout)
+                await asyncio.wait({future}, timeout=max(0.0, timeout - rest))
         finally:
             future.cancel()
             if future in queue:

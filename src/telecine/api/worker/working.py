@@ -45,6 +45,7 @@ from telecine.wire.values import (
 )
 
 router = APIRouter(prefix="/api/worker", tags=["worker"])
+LEAST_REST, MOST_REST = 0.05, 1.0
 LOST = answers(401, 403, 409, 422, 429)
 GONE = answers(401, 403, 410, 422, 429)
 
@@ -60,17 +61,20 @@ async def claim(said: Claim, who: Worker, room: Here, request: Request) -> Respo
 async def _claimed(said: Claim, who: Caller, room: Room, request: Request) -> list[Lease]:
     house, lanes = room.house, tuple(sorted(said.lanes.items()))
     known = await room.worker(who, said.worker)
-    end = house.world.mono() + said.wait
+    end, rest = house.world.mono() + said.wait, 0.0
     while True:
         if too_old(known.release, house.settings.min_worker_release) is None:
             leases = await house.engine.claim(known.id, said.request, said.lanes, said.wanted)
             if leases:
                 room.lobby.call(lanes)
                 return leases
-        left = end - house.world.mono()
-        if left <= 0 or house.closing.is_set():
+        began = house.world.mono()
+        if began >= end or house.closing.is_set():
             return []
-        await room.lobby.wait(lanes, left)
+        await room.lobby.wait(lanes, end - began, rest)
+        # What can be seen and not be claimed (a paused flow, a draining worker) calls again at once: ever more slowly.
+        waited = house.world.mono() - began
+        rest = min(MOST_REST, max(LEAST_REST, 2 * rest)) if waited < rest + LEAST_REST else 0.0
         if await request.is_disconnected():
             return []  # whoever asked is gone: a lease would be lost on it
 
