@@ -1,4 +1,4 @@
-"""Uploads and real processes: killed between the last byte and the video, there is one video; workers far away read it."""
+"""Uploads and real processes: a server killed before the video is there makes it once; workers far away read it."""
 
 import asyncio
 import hashlib
