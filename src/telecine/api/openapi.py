@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 from telecine.api.auth import Needs
 from telecine.api.examples import EXAMPLES
 from telecine.api.problems import KIND
+from telecine.api.videos.examples import EXAMPLES as OF_VIDEOS
 from telecine.engine.keys import Scope
 
 # What FastAPI calls things of one name in two modules, and its own errors, which nobody ever sees.
@@ -53,7 +54,7 @@ def described(schema: dict[str, Any], routes: Iterable[BaseRoute]) -> dict[str, 
     parts["securitySchemes"] = {"key": SCHEME}
     for name in UNSEEN:
         schemas.pop(name, None)
-    for name, example in EXAMPLES.items():
+    for name, example in {**EXAMPLES, **OF_VIDEOS}.items():
         if name in schemas:
             schemas[name].setdefault("examples", [example])
     return whole
