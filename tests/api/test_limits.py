@@ -8,6 +8,7 @@ import pytest
 
 from telecine.api.rates import Rates
 from tests.api.front import Front
+from tests.make import a_flow
 
 JOBS = "/api/v1/jobs"
 KIND = {"Content-Type": "application/json"}
@@ -79,6 +80,21 @@ async def test_json_is_nested_only_so_deep(front: Front, depth: int, status: int
     assert answer.status_code == status, answer.text
     if status == 201:
         assert (await front.ada.get(answer.headers["location"])).status_code == 200
+
+
+async def test_what_a_handler_nested_too_deep_is_cut_and_the_job_can_be_read(front: Front) -> None:
+    await front.bed.enact(a_flow())
+    job = (await front.ada.post(JOBS, json={"flow": "film"})).json()["id"]
+    deep: list[object] = []
+    for _ in range(400):
+        deep = [deep]
+    await front.bed.done(await front.bed.take(), result=deep)
+
+    answers = [await front.ada.get(f"{JOBS}/{job}{part}") for part in ("", "/tasks", "/attempts")]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200]
+    assert "nested too deeply" in answers[0].text
+    assert answers[0].json()["status"] == "completed"
 
 
 async def test_brackets_in_words_are_no_depth(front: Front) -> None:
