@@ -85,5 +85,4 @@ async def revoke_key(key_id: KeyPath, who: Owner, house: Here) -> Response:
         raise NotFound(f"there is no key {key_id}, or it was revoked before")
     await house.keys.revoke(key_id)
     await Remotes(house.engine).shut_out(key_id)
-    await Remotes(house.engine).shut_out(key_id)
     return Response(status_code=204)
