@@ -20,7 +20,7 @@ from telecine.client import connect
 READERS = 100
 PROCESSES = 2
 EVENTS_PER_SECOND = 200
-JOB = re.compile(rb'"kind": ?"job\.submitted".*?"job_id": ?(\d+)|"job_id": ?(\d+).*?"kind": ?"job\.submitted"')
+JOB = re.compile(rb'"kind":"job\.created".*?"job":(\d+)')
 
 
 async def latencies(street: Street, seconds: float) -> list[float]:
@@ -83,7 +83,7 @@ async def _read(port: int, key: str, late: float, arrived: list[tuple[int, float
                 now = time.monotonic()
                 *lines, rest = (rest + some).split(b"\n")
                 seen = (JOB.search(line) for line in lines if line.startswith(b"data:"))
-                arrived += [(int(match[1] or match[2]), now) for match in seen if match]
+                arrived += [(int(match[1]), now) for match in seen if match]
     writer.close()
 
 
