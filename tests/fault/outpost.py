@@ -42,6 +42,7 @@ class Outpost:
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self.port = 0
         self.starts = 0
+        self.signs = folder  # where handlers of tests tell how far they are
 
     @property
     def url(self) -> str:
@@ -119,13 +120,23 @@ class Outpost:
     def logs(self) -> str:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.folder.glob("*.log")))
 
+    def dismiss(self) -> None:
+        """End the workers; the server stays."""
+        for worker in self.workers.values():
+            _end(worker)
+        self.workers.clear()
+
     def end(self) -> None:
-        for process in (*self.workers.values(), self.server):
-            if process is not None and process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-            if process is not None:
-                process.wait()
+        self.dismiss()
+        if self.server is not None:
+            _end(self.server)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+    process.wait()
 
 
 @contextmanager

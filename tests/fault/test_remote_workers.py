@@ -1,5 +1,6 @@
 """Workers over HTTP as real processes: killed, stopped, shut out, cut off; and the server under them killed, too."""
 
+import asyncio
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,26 +10,46 @@ from pathlib import Path
 import pytest
 
 from telecine.engine import Engine
+from telecine.errors import BadSpec, KeyInvalid
+from telecine.facts import JobId
+from telecine.settings import Settings
 from telecine.store import Ask, Steps
+from telecine.wiring.remote import read_key, run_remote_worker
 from tests.cutting import cutting_proxy
 from tests.fault.crew import children_of, ended, enlisted, lives, on, outcomes, result, rows, started_in, until
 from tests.fault.outpost import FLOWS, Outpost, outpost
 from tests.postgres import fresh_schema
 
 # Most of it does not depend on the database behind the server; what does is tried on both.
-BOTH = pytest.mark.parametrize("post", ["sqlite", "postgres"], indirect=True)
+BOTH = pytest.mark.parametrize("post", ["own", "postgres"], indirect=True)
+# Whoever harms the server has one of his own.
+OWN = pytest.mark.parametrize("post", ["own"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outpost]:
+    folder = tmp_path_factory.mktemp("shared")
+    with outpost(folder, f"sqlite:///{folder}/telecine.db", flows=FLOWS) as own:
+        own.serve()
+        yield own
 
 
 @pytest.fixture
 def post(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outpost]:
-    """A server with the flows of the tests, on SQLite unless told otherwise."""
+    """A server with the flows of the tests, and no workers yet."""
+    kind = getattr(request, "param", "shared")
     with ExitStack() as open_now:
         url = f"sqlite:///{tmp_path}/telecine.db"
-        if getattr(request, "param", "") == "postgres":
-            url = open_now.enter_context(fresh_schema(request.getfixturevalue("postgres_url")))
-        own = open_now.enter_context(outpost(tmp_path, url, flows=FLOWS))
-        own.serve()
+        if kind == "shared":
+            own: Outpost = request.getfixturevalue("shared")
+        else:
+            if kind == "postgres":
+                url = open_now.enter_context(fresh_schema(request.getfixturevalue("postgres_url")))
+            own = open_now.enter_context(outpost(tmp_path, url, flows=FLOWS))
+            own.serve()
+        own.signs = tmp_path
         yield own
+        own.dismiss()
 
 
 def work(post: Outpost, name: str = "ann", **given: object) -> subprocess.Popen[bytes]:
@@ -37,7 +58,7 @@ def work(post: Outpost, name: str = "ann", **given: object) -> subprocess.Popen[
 
 async def begun(post: Outpost, count: int = 1) -> list[int]:
     """Wait until so many handlers wait for their sign; their processes."""
-    return await started_in(post.folder, count)
+    return await started_in(post.signs, count)
 
 
 def play(post: Outpost, scene: Callable[[Engine], Awaitable[None]]) -> None:
@@ -58,11 +79,10 @@ def test_every_kind_of_handler_works_without_a_database(post: Outpost) -> None:
     play(post, scene)
 
 
-@BOTH
 def test_the_task_of_a_killed_worker_goes_to_another(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post, "ann")
-        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
         [handler] = await begun(post)
 
         ann.kill()
@@ -70,7 +90,7 @@ def test_the_task_of_a_killed_worker_goes_to_another(post: Outpost) -> None:
         await until(lambda: not lives(handler))
         work(post, "bob")
         await begun(post, 2)
-        (post.folder / "go").touch()
+        (post.signs / "go").touch()
 
         assert await ended(engine, job) == ["completed"]
         assert await outcomes(engine, job) == ["lost", "done"]
@@ -80,8 +100,8 @@ def test_the_task_of_a_killed_worker_goes_to_another(post: Outpost) -> None:
 
 def test_nothing_is_granted_to_a_worker_that_died_while_it_waited(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
-        ann = work(post, "ann")
-        await enlisted(engine, "ann")
+        ann = work(post, "waiting")
+        await enlisted(engine, "waiting")
         await until(lambda: _beaten(engine))  # by now her question is at the server
 
         ann.kill()
@@ -96,14 +116,14 @@ def test_nothing_is_granted_to_a_worker_that_died_while_it_waited(post: Outpost)
 
 
 async def _beaten(engine: Engine) -> bool:
-    [row] = await rows(engine, "select beat_at - registered_at as ms from worker")
+    [row] = await rows(engine, "select beat_at - registered_at as ms from worker order by id desc limit 1")
     return bool(row["ms"] > 1_000)
 
 
 def test_a_worker_that_was_stopped_longer_than_its_lease_abandons_its_work(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post, "ann")
-        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
         [late] = await begun(post)
 
         ann.send_signal(signal.SIGSTOP)
@@ -111,26 +131,27 @@ def test_a_worker_that_was_stopped_longer_than_its_lease_abandons_its_work(post:
         await begun(post, 2)  # her lease has ended, and he has begun
         ann.send_signal(signal.SIGCONT)
         await until(lambda: not lives(late))
-        (post.folder / "go").touch()
+        (post.signs / "go").touch()
 
         assert await ended(engine, job) == ["completed"]
         assert await outcomes(engine, job) == ["lost", "done"]
-        assert len(list(post.folder.glob("ended.*"))) == 1
+        assert len(list(post.signs.glob("ended.*"))) == 1
 
     play(post, scene)
 
 
+@OWN
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_server_that_ends_and_comes_back_costs_no_attempt(post: Outpost, how: signal.Signals) -> None:
     async def scene(engine: Engine) -> None:
         work(post)
-        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
         [handler] = await begun(post)
         assert post.server is not None
 
         post.server.send_signal(how)
         post.server.wait(30)
-        (post.folder / "go").touch()  # it ends while there is nobody to tell
+        (post.signs / "go").touch()  # it ends while there is nobody to tell
         await until(lambda: not lives(handler))
         post.serve()
 
@@ -140,17 +161,18 @@ def test_a_server_that_ends_and_comes_back_costs_no_attempt(post: Outpost, how: 
     play(post, scene)
 
 
+@OWN
 def test_server_and_worker_may_both_be_killed(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post)
-        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
         await begun(post)
         assert post.server is not None
 
         for process in (post.server, ann):
             process.kill()
             process.wait()
-        (post.folder / "go").touch()
+        (post.signs / "go").touch()
         work(post, "bob")  # before there is a server
         post.serve()
 
@@ -162,20 +184,21 @@ def test_server_and_worker_may_both_be_killed(post: Outpost) -> None:
 
 def test_a_key_revoked_in_mid_lease_ends_the_worker_and_its_children(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
-        ann = work(post)
-        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        ann = work(post, "anna")
+        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
         await begun(post)
         children = children_of(ann.pid)
-        [key] = await rows(engine, "select id from api_key where scope = 'worker'")
+        [key] = await rows(engine, "select id from api_key where name = 'anna'")
 
         await engine.store.run(lambda: _revoke(key["id"]))
 
         assert await until(lambda: ann.poll() is not None and ann.returncode) == 7
         assert children
         await until(lambda: not any(lives(pid) for pid in children))
-        assert "does not let this worker in: this key was revoked" in (post.folder / "ann.log").read_text()
+        assert "does not let this worker in: this key was revoked" in (post.folder / "anna.log").read_text()
         await until(lambda: _is_free(engine, job))
         assert await outcomes(engine, job) == ["released"]
+        await engine.cancel(JobId(job))
 
     play(post, scene)
 
@@ -190,56 +213,54 @@ async def _is_free(engine: Engine, job: int) -> bool:
     return (row["state"], row["tries"], row["losses"]) == ("ready", 0, 0)
 
 
-def test_a_worker_with_a_bad_key_ends_with_one_sentence(post: Outpost) -> None:
-    key = post.folder / "bad.key"
+def test_a_worker_with_a_bad_key_ends_with_one_sentence(post: Outpost, tmp_path: Path) -> None:
+    key = tmp_path / "bad.key"
     key.write_text(f"tcn_worker_{'0' * 12}_{'1' * 64}_8d1c03f2")
     key.chmod(0o600)
+    settings = Settings(server_url=post.url, key_file=key, scratch=tmp_path / "scratch")
 
-    code = work(post, "eve", key=key).wait(60)
-
-    assert code == 7
-    assert "does not let this worker in" in (post.folder / "eve.log").read_text()
+    with pytest.raises(KeyInvalid, match="does not let this worker in"):
+        asyncio.run(asyncio.wait_for(run_remote_worker(settings, []), 60))
 
 
 def test_a_key_that_everybody_can_read_is_refused(post: Outpost) -> None:
-    key = post.register_by_command("ann")
-    mode = key.stat().st_mode & 0o777
+    key = post.register_by_command("open")
+    mode, text = key.stat().st_mode & 0o777, read_key(key)
     key.chmod(0o644)
 
-    code = work(post, "ann").wait(60)
-
-    assert (mode, code) == (0o600, 2)
-    assert "chmod 600" in (post.folder / "ann.log").read_text()
+    with pytest.raises(BadSpec, match="chmod 600"):
+        read_key(key)
+    assert (mode, text[:11]) == (0o600, "tcn_worker_")
 
 
 def test_a_worker_that_is_told_to_stop_finishes_and_leaves(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
-        ann = work(post)
-        await enlisted(engine, "ann")
-        job = (await engine.submit("wait", {"folder": str(post.folder)})).job_id
+        ann = work(post, "drained")
+        await enlisted(engine, "drained")
+        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
         await begun(post)
 
         ann.send_signal(signal.SIGTERM)
         await until(lambda: _mode(engine, "draining"))
-        (post.folder / "go").touch()
+        (post.signs / "go").touch()
 
         assert await until(lambda: ann.poll() is not None and [ann.returncode]) == [0]
         assert await ended(engine, job) == ["completed"]
-        [row] = await rows(engine, "select gone_at from worker")
+        [row] = await rows(engine, "select gone_at from worker order by id desc limit 1")
         assert row["gone_at"] is not None
 
     play(post, scene)
 
 
 async def _mode(engine: Engine, mode: str) -> bool:
-    [row] = await rows(engine, "select mode from worker")
+    [row] = await rows(engine, "select mode from worker order by id desc limit 1")
     return bool(row["mode"] == mode)
 
 
 def test_an_idle_worker_leaves_at_once(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
-        ann = work(post)
-        await enlisted(engine, "ann")
+        ann = work(post, "idle")
+        await enlisted(engine, "idle")
 
         ann.send_signal(signal.SIGTERM)
 
