@@ -79,6 +79,8 @@ class House:
     inspectors: Mapping[str, Inspector] = field(default_factory=dict)
     # By flow: what remote workers may read of the server's disk. A flow without one: nothing.
     lenders: Mapping[str, Lender] = field(default_factory=dict)
+    # Facts about subjects by which the server itself goes, such as where a source lies: no worker may say them.
+    own_facts: frozenset[str] = frozenset()
     # By flow: what a caller may ask of it (a path on the server's disk is not everybody's business).
     checks: Mapping[str, SpecCheck] = field(default_factory=dict)
     # Rung when events were written, by any process; without one, `bell` is the next best.

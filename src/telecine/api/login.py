@@ -54,7 +54,7 @@ async def use_link(link: str, house: Here, request: Request, _: Anybody) -> Resp
         max_age=SESSION_LIFE // SECOND,
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=request.url.scheme == "https" or (house.settings.public_url or "").startswith("https://"),
     )
     return answer
 

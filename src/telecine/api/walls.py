@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from telecine.api.auth import Needs
 from telecine.api.problems import of_error, problem
-from telecine.errors import TooLarge
+from telecine.engine.keys import Scope as KeyScope
+from telecine.errors import TelecineError, TooLarge
 
 MOST_ADDRESS = 8_192
 MOST_HEADERS = 32_768
 # Bodies of these routes are files: whoever takes them counts for himself.
 STREAMED = ("/api/v1/uploads", "/api/worker/artifacts/")
-# Plans of long films have thousands of pieces.
+# Plans of long films have thousands of pieces. Who sends so much shows his key before anything of it is read: a route
+# asks for it only afterwards.
 WORKERS = "/api/worker/"
 MOST_OF_WORKERS = 32 << 20
+_of_a_worker = Needs(KeyScope.WORKER)
 
 SAFE = {
     "X-Content-Type-Options": "nosniff",
@@ -36,7 +41,7 @@ class Walls:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope)
+        refusal = self._refusal(scope) or await self._stranger(scope)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
@@ -50,13 +55,25 @@ class Walls:
             return problem(431, "headers_too_large", f"headers of over {MOST_HEADERS} bytes are not read")
         if scope["path"].startswith(STREAMED):
             return None
-        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if length.isdigit() and int(length) > self._most(scope):
+        if _length(scope) > self._most(scope):
             return of_error(self._too_large(self._most(scope)))
         return None
 
+    async def _stranger(self, scope: Scope) -> ASGIApp | None:
+        if not self._is_large(scope):
+            return None
+        try:
+            await _of_a_worker(HTTPConnection(scope))
+        except TelecineError as error:
+            return of_error(error)
+        return None
+
+    def _is_large(self, scope: Scope) -> bool:
+        path = scope["path"]
+        return path.startswith(WORKERS) and not path.startswith(STREAMED) and _length(scope) > self._most_body
+
     def _most(self, scope: Scope) -> int:
-        return max(self._most_body, MOST_OF_WORKERS) if scope["path"].startswith(WORKERS) else self._most_body
+        return max(self._most_body, MOST_OF_WORKERS) if self._is_large(scope) else self._most_body
 
     def _counted(self, receive: Receive, most: int) -> Receive:
         seen = 0
@@ -74,6 +91,11 @@ class Walls:
 
     def _too_large(self, most: int) -> TooLarge:
         return TooLarge(f"a body of over {most} bytes is not read; films go to /api/v1/uploads")
+
+
+def _length(scope: Scope) -> int:
+    text = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    return int(text) if text.isdigit() else 0
 
 
 def _with_safe_headers(send: Send) -> Send:

@@ -177,6 +177,11 @@ class DoneSaid(Said):
     skip: Annotated[list[Name], Field(max_length=100)] = []
     stop: bool = False
 
+    @field_validator("facts")
+    @classmethod
+    def _bounded(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        return None if value is None else small(value, FACTS_BYTES, "facts about a subject")
+
 
 class Complete(OfLease, DoneSaid):
     """The task has succeeded."""

@@ -111,12 +111,16 @@ def read_key(path: Path | None) -> str:
 
 def for_workers(parts: Parts) -> dict[str, Any]:
     """What a house needs for workers that it does not trust."""
-    from telecine.flows.transcode.borrowing import lend  # noqa: PLC0415 - only a server needs it
+    from telecine.flows.transcode.borrowing import MOVED, lend  # noqa: PLC0415 - only a server needs it
     from telecine.flows.transcode.flow import NAME  # noqa: PLC0415
     from telecine.flows.transcode.inspecting import Inspection  # noqa: PLC0415
 
     engine = parts.engine
-    return {"inspectors": {NAME: Inspection(engine.brief, engine.artifacts)}, "lenders": {NAME: lend}}
+    return {
+        "inspectors": {NAME: Inspection(engine.brief, engine.artifacts)},
+        "lenders": {NAME: lend},
+        "own_facts": frozenset({MOVED}),
+    }
 
 
 @asynccontextmanager

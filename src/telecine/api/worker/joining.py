@@ -38,7 +38,14 @@ async def terms(who: Worker, room: Here) -> Response:
     """What a worker must know before it begins; also a way to find out whether its key works."""
     house = room.house
     bucket = house.artifacts.folder is None
-    return answer(Terms(release=version("telecine"), lease_ms=house.engine.lease, links=bucket, shared=bucket))
+    told = Terms(
+        release=version("telecine"),
+        lease_ms=house.engine.lease,
+        trace=house.trace_seed,
+        links=bucket,
+        shared=bucket,
+    )
+    return answer(told)
 
 
 @router.post("/enlist", response_model=Enlisted, status_code=201, responses=answers(401, 403, 422, 429))

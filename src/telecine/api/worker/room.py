@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 from fastapi import Depends
+from starlette.requests import HTTPConnection
 
 from telecine.api.house import House, house_of
 from telecine.api.worker.hashing import Hashing
@@ -116,7 +117,9 @@ def lease_of(part: Path) -> tuple[int, int]:
     return int(task), int(token)
 
 
-def room_of(house: Annotated[House, Depends(house_of)]) -> Room:
+async def room_of(connection: HTTPConnection) -> Room:
+    # Async, so that it runs in the loop: in threads, two who come first would make two rooms, each with its own locks.
+    house = house_of(connection)
     room = house.rooms.get("workers")
     if room is None:
         room = house.rooms["workers"] = Room(house)

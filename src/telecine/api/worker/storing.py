@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Header
 from pydantic import BaseModel
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from telecine.api.answers import answer
@@ -27,7 +27,7 @@ from telecine.api.worker.keeping import place_of
 from telecine.api.worker.ranges import RangeHeader, ranged
 from telecine.api.worker.room import Here, Room
 from telecine.engine.keys import Caller
-from telecine.errors import Conflict, NotFound, Refused, TooLarge
+from telecine.errors import Conflict, NotFound, Refused, TooLarge, Unreachable
 from telecine.facts import SECOND, Lease
 from telecine.wire.said import BIGGEST, Digest, Link, LinkSaid, Number, Sha
 
@@ -36,6 +36,7 @@ BLOCK = 1 << 20
 WINDOW = 8 << 20
 MOST_NAME = 500
 LINK_GRACE = 60.0
+STALL_SECONDS = 20.0
 OFFSET = "Upload-Offset"
 _RANGE = re.compile(r"bytes (\d{1,16})-(\d{1,16})/(\d{1,16})")
 
@@ -153,7 +154,7 @@ async def _known(lease: Lease, key: str, name: str, sha256: str, room: Room) -> 
 
 
 async def _discard(request: Request) -> None:
-    async for _ in request.stream():
+    async for _ in _heard(request):
         pass
 
 
@@ -167,7 +168,7 @@ async def _receive(request: Request, part: Path, first: int, total: int) -> int:
         file.seek(first)
         at, held = first, bytearray()
         try:
-            async for chunk in request.stream():
+            async for chunk in _heard(request):
                 held += chunk
                 if at + len(held) > total:
                     raise Refused(f"more than {total} bytes have come")
@@ -176,6 +177,23 @@ async def _receive(request: Request, part: Path, first: int, total: int) -> int:
         finally:
             at += await _write(file, held)
     return at
+
+
+async def _heard(request: Request) -> AsyncIterator[bytes]:
+    """What comes, until nothing has come for a while: a line that was cut without a word must not keep its sender, who
+    comes back on another one, waiting for ever."""
+    stream = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                chunk = await anext(stream, None)
+        except TimeoutError:
+            raise Unreachable(f"nothing came for {STALL_SECONDS:g} seconds: go on where it broke off") from None
+        except ClientDisconnect:
+            raise Unreachable("the line broke: go on where it did") from None
+        if chunk is None:
+            return
+        yield chunk
 
 
 async def _write(file: BinaryIO, held: bytearray) -> int:

@@ -16,8 +16,8 @@ from telecine.api.worker.gate import too_old
 from telecine.api.worker.room import Here, Room
 from telecine.engine.holding import Totals
 from telecine.engine.keys import Caller
-from telecine.errors import LeaseLost
-from telecine.facts import Answer, Holding, Lease, Mode, Orders, TaskId, Word
+from telecine.errors import LeaseLost, Refused
+from telecine.facts import Answer, Done, Holding, Lease, Mode, Orders, TaskId, Word
 from telecine.wire.said import (
     Answers,
     AnswerSaid,
@@ -48,6 +48,10 @@ router = APIRouter(prefix="/api/worker", tags=["worker"])
 LEAST_REST, MOST_REST = 0.05, 1.0
 LOST = answers(401, 403, 409, 422, 429)
 GONE = answers(401, 403, 410, 422, 429)
+
+
+class BadFact(Refused):
+    code = "bad_fact"
 
 
 @router.post("/claim", response_model=Leases, responses=GONE)
@@ -157,6 +161,7 @@ async def release(said: Release, who: Worker, room: Here) -> Response:
 
 async def _settled(words: Sequence[Word], who: Caller, room: Room) -> list[Answer]:
     """What is not this key's is refused like what nobody holds: nobody learns which it was."""
+    _check_facts(words, room.house.own_facts)
     mine = await room.owned(who, ((word.task_id, word.token) for word in words))
     heard = [word for word in words if (word.task_id, word.token) in mine]
     given = iter(await room.house.engine.settle(heard) if heard else ())
@@ -166,6 +171,13 @@ async def _settled(words: Sequence[Word], who: Caller, room: Room) -> list[Answe
         else Answer(word.task_id, word.token, accepted=False, code="lease_lost")
         for word in words
     ]
+
+
+def _check_facts(words: Sequence[Word], own: frozenset[str]) -> None:
+    for word in words:
+        said = (word.fact.facts or {}) if isinstance(word.fact, Done) else {}
+        if bad := next((name for name in said if name in own), None):
+            raise BadFact(f"task {word.task_id}: {bad!r} is not for workers to say")
 
 
 def _answered(found: Sequence[Answer]) -> Response:
