@@ -1,0 +1,206 @@
+"""Two minutes of film over three remote workers: one dies, one sleeps, one has a bad line, and their server dies, too.
+
+All of them are real processes that share nothing but the network. At the end every frame is there, once.
+"""
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from telecine.wiring import open_engine
+from tests.audit import audit
+from tests.cutting import CuttingProxy, cutting_proxy
+from tests.fault.outpost import Outpost, outpost
+from tests.media.kills import lives, media_children
+from tests.media.shoot import Film, Shot, shoot
+from tests.media.theatre import Theatre, faults_of, numbers_of, small, until
+
+SECONDS, RATE = 120, 10
+FRAMES = SECONDS * RATE
+RUNGS = ("90p", "180p", "audio-1")
+# Long enough for a server to come back on a busy machine, short enough to sleep longer.
+LEASE = 15
+PATIENCE = 120.0
+Holding = tuple[int, int]  # task and token
+
+
+def test_a_film_of_two_minutes_survives_what_happens_to_a_fleet(tmp_path: Path) -> None:
+    film = shoot(tmp_path / "film.mp4", Film(shots=(Shot(count=FRAMES),), rate=Fraction(RATE)))
+
+    async def scene(post: Outpost) -> None:
+        async with fleet(post, film) as own:
+            await own.kill_the_server()
+            await own.kill("ann")
+            await own.sleep_too_long("bob")
+            await own.end()
+            await own.check_the_history()
+            await own.check_the_film()
+
+    with outpost(tmp_path, f"sqlite:///{tmp_path}/telecine.db", lease_seconds=LEASE) as post:
+        post.serve()
+        asyncio.run(asyncio.wait_for(scene(post), 280))
+
+
+@dataclass
+class Fleet:
+    """Ann and Bob work nearby, Carol at the end of a slow line."""
+
+    post: Outpost
+    house: Theatre
+    line: CuttingProxy
+    job: int
+    # What was taken from whom.
+    lost: dict[str, set[Holding]] = field(default_factory=dict)
+
+    async def kill_the_server(self) -> None:
+        """While all are at work; it comes back before their leases end."""
+        await until(self._all_work, "all three are at work", within=PATIENCE)
+        server = self.post.server
+        assert server is not None
+        server.kill()
+        server.wait()
+        safe = {holding for name in self.post.workers for holding in await self._held(name)}
+        silent = {name: await self._heard(name) for name in self.post.workers}
+        await asyncio.to_thread(self.post.serve)
+
+        async def all_are_back() -> bool:
+            return all([await self._heard(name) > silent[name] for name in silent])
+
+        await until(all_are_back, "all are heard of again", within=PATIENCE)
+        held = {holding for name in self.post.workers for holding in await self._held(name)}
+        outcomes = await self._outcomes()
+        touched = {holding: outcomes.get(holding) for holding in safe - held if outcomes.get(holding) != "done"}
+        assert safe
+        assert touched == {}, "the server's death cost an attempt"
+
+    async def kill(self, name: str) -> None:
+        """With -9, in the middle of an encoding."""
+        self.lost[name] = await self._stopped_at_work(name)
+        worker = self.post.workers[name]
+        children = media_children(worker.pid)
+        worker.kill()
+        worker.wait()
+
+        async def childless() -> bool:
+            return not any(lives(pid) for pid in children)
+
+        await until(childless, f"the children of {name} are gone", within=20)
+
+    async def sleep_too_long(self, name: str) -> None:
+        self.lost[name] = await self._stopped_at_work(name)
+
+        async def given_up() -> bool:
+            return self.lost[name] <= set(await self._outcomes())
+
+        await until(given_up, f"the lease of {name} has ended", within=PATIENCE)
+        asleep = await self._heard(name)
+        self.post.workers[name].send_signal(signal.SIGCONT)
+
+        async def is_back() -> bool:
+            return await self._heard(name) > asleep
+
+        await until(is_back, f"{name} is heard of again", within=PATIENCE)
+
+    async def end(self) -> None:
+        await until(self._has_ended, "the film is done", within=PATIENCE)
+        job = await self.house.views.job(self.job)
+        assert job.status == "completed", job.error
+
+    async def check_the_history(self) -> None:
+        """One commit for each segment; nobody lost anything but the dead and the sleeping."""
+        outcomes, done = await self._outcomes(), await self._done()
+        others = {holding: outcome for holding, outcome in outcomes.items() if outcome != "done"}
+        tasks = await self.house.sql(f"select id, state from task where job_id = {self.job}")
+        told = Counter(row["task_id"] for row in await self._events("task.done") if row["job_id"] == self.job)
+        pieces = await self.house.pieces(self.job)
+
+        assert others == dict.fromkeys(self.lost["ann"] | self.lost["bob"], "lost")
+        assert {row["state"] for row in tasks} <= {"done", "skipped"}
+        ids = [row["id"] for row in tasks if row["state"] == "done"]
+        assert sorted(task for task, _ in outcomes if outcomes[task, _] == "done") == sorted(ids)
+        assert told == Counter(ids)
+        assert len(await self._events("job.completed")) == 1
+        assert sorted(pieces) == sorted((name, n) for name in RUNGS for n in range(SECONDS))
+        assert min(done[name] for name in ("ann", "bob", "carol")) > 0
+        assert await self._events("audit.finding") == []
+        assert await audit(self.house.sql) == []
+
+    async def check_the_film(self) -> None:
+        [shown] = await self.house.sql("select number, job_id, left_at from subject_version")
+        folder = await self.house.exported(self.job)
+
+        assert (shown["number"], shown["job_id"], shown["left_at"]) == (1, self.job, None)
+        assert numbers_of(folder) == {"h264-90p": list(range(FRAMES)), "h264-180p": list(range(FRAMES))}
+        assert faults_of(folder, self.house.folder / "readers") == []
+        homes = {path.name for name in self.post.workers for path in self.post.folder.glob(f"home-{name}/*")}
+        assert homes == {"scratch"}, "a remote worker needs nothing but a scratch folder"
+
+    # -- who does what ------------------------------------------------------------------------------------------------
+
+    async def _all_work(self) -> bool:
+        held = [await self._held(name) for name in self.post.workers]
+        return all(held) and len(await self.house.pieces(self.job)) > 0
+
+    async def _stopped_at_work(self, name: str) -> set[Holding]:
+        """Stop it while a child of its encodes, so that no last word of it is on its way; what it holds."""
+        worker = self.post.workers[name]
+
+        async def stopped() -> set[Holding]:
+            assert not await self._has_ended(), f"nothing was left to take from {name}"
+            worker.send_signal(signal.SIGSTOP)
+            held = await self._held(name)
+            if held and any(lives(pid) for pid in media_children(worker.pid)):
+                return held
+            worker.send_signal(signal.SIGCONT)
+            return set()
+
+        found: set[Holding] = await until(stopped, f"{name} is at work", within=PATIENCE)
+        return found
+
+    async def _held(self, name: str) -> set[Holding]:
+        rows = await self.house.sql(
+            "select task.id, task.token from task join worker on worker.id = task.worker "
+            f"where task.state = 'running' and worker.name = '{name}'"
+        )
+        return {(row["id"], row["token"]) for row in rows}
+
+    async def _outcomes(self) -> dict[Holding, str]:
+        rows = await self.house.sql(f"select task_id, token, outcome from attempt where job_id = {self.job}")
+        return {(row["task_id"], row["token"]): row["outcome"] for row in rows}
+
+    async def _heard(self, name: str) -> int:
+        """When it last beat, if it has not left."""
+        [row] = await self.house.sql(f"select beat_at from worker where name = '{name}' and gone_at is null")
+        return int(row["beat_at"])
+
+    async def _done(self) -> Counter[str]:
+        """How many tasks each has done."""
+        rows = await self.house.sql(
+            "select worker.name, count(*) as n from attempt join worker on worker.id = attempt.worker "
+            "where attempt.outcome = 'done' group by worker.name"
+        )
+        return Counter({row["name"]: row["n"] for row in rows})
+
+    async def _events(self, kind: str) -> list[dict[str, Any]]:
+        return await self.house.sql(f"select job_id, task_id from event where kind = '{kind}'")
+
+    async def _has_ended(self) -> bool:
+        return (await self.house.views.job(self.job)).ended_at is not None
+
+
+@asynccontextmanager
+async def fleet(post: Outpost, film: Path) -> AsyncIterator[Fleet]:
+    """Three workers and a film that is on the server's disk only."""
+    async with open_engine(post.settings) as parts, cutting_proxy(post.port) as line:
+        line.pause = 0.005
+        house = Theatre(parts, post.folder)
+        job = await house.begun(small(film, chunk_segments=4, poster=True))
+        for name, server in (("ann", None), ("bob", None), ("carol", line.url)):
+            post.work(name, server=server)
+        yield Fleet(post, house, line, job)
