@@ -1,6 +1,7 @@
 """One day of Telecine from the outside: everything is asked for over HTTP, as people and programs do it.
 
-    Day(site, folder).play()
+    with closing(Day(site, folder, film)) as day:
+        day.play()
 
 A `Site` says what stands behind the addresses: the scenario knows neither the database nor where the bytes are, but
 for two looks behind the scenes at the end.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -83,6 +85,10 @@ class Day:
         self.look_at_the_server()
         self.delete(first)
         self.log_out()
+
+    def close(self) -> None:
+        for client in (self.admin, self.ada, self.nobody):
+            client.close()
 
     # -- who is there -------------------------------------------------------------------------------------------------
 
@@ -242,15 +248,14 @@ class Day:
         waiting = [path for post in self.site.posts for path in (post.folder / "server" / "uploads").rglob("*")]
         assert [path for path in waiting if path.is_file() and path.stat().st_size] == []
 
-    def _files(self) -> list[Path]:
-        return [path for path in self.site.bytes_in.rglob("*") if path.is_file()]
+    def _files(self) -> list[str]:
+        # Not `rglob`, which stumbles over folders that go meanwhile.
+        return [name for _, _, names in os.walk(self.site.bytes_in) for name in names]
 
     def log_out(self) -> None:
         assert self.admin.post("/api/v1/logout").status_code == 204
         assert self.admin.get("/api/v1/me").status_code == 401
         assert len(self.site.receiver.at("/ada")) == 2, "a letter came twice"
-        for client in (self.admin, self.ada, self.nobody):
-            client.close()
 
     def _until(self, client: httpx.Client, address: str, check: Callable[[Any], bool]) -> Any:
         def asked() -> Any:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,8 @@ def served(post: Outpost) -> str:
 def play(site: Site, folder: Path) -> None:
     film = shoot(folder / "film.mp4", Film(shots=(Shot(count=FRAMES),)))
 
-    Day(site, folder, film).play()
+    with closing(Day(site, folder, film)) as day:
+        day.play()
 
     assert asyncio.run(findings(site.first)) == []
 
