@@ -50,7 +50,7 @@ def serve(
 
     def ready(serving: Serving) -> None:
         if as_json:
-            show.print_json(asdict(serving))
+            show.print_line(asdict(serving))
             return
         print(f"Telecine serves on {serving.address}", flush=True)
         if serving.link:
