@@ -29,11 +29,8 @@ check: $(READY)  ## Format, lint, types, floors and unit tests: under a minute
 	@$(BIN)/python -m pytest tests/unit
 
 test: check $(BROWSER)  ## check, then every other test, on SQLite and on PostgreSQL
-	@# Films keep the cores busy, the rest mostly waits: side by side they take little longer than either.
-	@$(BIN)/python -m pytest tests/media > $(VENV)/media.log 2>&1 & films=$$!; \
-	$(BIN)/python -m pytest tests --ignore=tests/unit --ignore=tests/media; rest=$$?; \
-	wait $$films; films=$$?; echo "tests/media:"; cat $(VENV)/media.log; \
-	test $$rest -eq 0 -a $$films -eq 0
+	@# Films keep the cores busy, the rest mostly waits: side by side they take little longer than the longest.
+	@$(BIN)/python -m tests.lanes
 
 proof: $(READY)  ## The long tests: every mutant, kill loops, millions of rows
 	@$(BIN)/python -m pytest proof

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import LANES
+
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 NPM_LOCKS = sorted(ROOT.glob("tests/**/package-lock.json"))
@@ -43,3 +45,11 @@ def test_every_locked_package_is_pinned_and_hashed(lock: Path) -> None:
 
     assert entries
     assert loose == []
+
+
+def test_every_folder_of_tests_is_in_one_lane() -> None:
+    folders = sorted({str(path.parent.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")})
+
+    placed = sorted([*(place for places in LANES.values() for place in places), "tests/unit"])
+
+    assert placed == folders
