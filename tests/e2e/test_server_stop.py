@@ -27,12 +27,7 @@ def start(shell: Shell, log: Path, *options: str) -> tuple[subprocess.Popen[str]
             text=True,
         )
     assert server.stdout is not None
-    lines: list[str] = []
-    for line in server.stdout:
-        lines.append(line)
-        if line == "}\n":
-            break
-    return server, json.loads("".join(lines))
+    return server, json.loads(server.stdout.readline())
 
 
 def test_a_server_that_is_told_to_stop_ends_in_order(tmp_path: Path) -> None:

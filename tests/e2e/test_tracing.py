@@ -116,12 +116,15 @@ def _until_whole(lines: Iterable[str]) -> Iterator[str]:
     """What it prints first, which is an object."""
     for line in lines:
         yield line
-        if line == "}\n":
+        if line.endswith("}\n"):
             return
 
 
-def story(shell: Shell, **environ: str) -> tuple[str, str, dict[str, str]]:
-    """A job whose first stage is done near the database and whose second one far from it; logs by process."""
+def story(shell: Shell, told: Callable[[], bool] = lambda: True, **environ: str) -> tuple[str, str, dict[str, str]]:
+    """A job whose first stage is done near the database and whose second one far from it; logs by process.
+
+    All live until `told` is true: what they have to tell comes in batches.
+    """
     (shell.folder / "pair.py").write_text(FLOWS)
     near = {**environ, "TELECINE_LABELS": "near", "TELECINE_SCRATCH": str(shell.folder / "near")}
     far = {**environ, "TELECINE_LABELS": "far", "TELECINE_SCRATCH": str(shell.folder / "far")}
@@ -142,6 +145,7 @@ def story(shell: Shell, **environ: str) -> tuple[str, str, dict[str, str]]:
             job = str(answer.json()["id"])
             until(lambda: _is_over(address, job, head), PATIENCE)
             until(lambda: _are_counted(address), PATIENCE)
+            until(told, PATIENCE)
         logs = {"server": log, "near": near_log, "far": far_log}
     return address, job, {name: path.read_text() for name, path in logs.items()}
 
@@ -157,7 +161,10 @@ def _are_counted(address: str) -> bool:
 def test_one_trace_from_submit_through_every_attempt_near_and_far(tmp_path: Path, collector: Collector) -> None:
     shell = Shell.prepare(tmp_path, f"sqlite:///{tmp_path}/telecine.db")
 
-    _, job, logs = story(shell, TELECINE_TRACE_ENDPOINT=collector.url)
+    def told() -> bool:
+        return sum(span.name.startswith("pair/") for span in collector.spans) == 3
+
+    _, job, logs = story(shell, told, TELECINE_TRACE_ENDPOINT=collector.url)
 
     [root] = [span for span in collector.spans if span.name == "job pair"]
     ours = [span for span in collector.spans if span.trace == root.trace]

@@ -108,7 +108,15 @@ def of_error(error: TelecineError) -> JSONResponse:
         headers = {"Retry-After": "2"}
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("answered with %s: %s", status, error)
-    return problem(status, error.code, str(error), headers=headers)
+    return problem(status, error.code, _told(error, status), headers=headers)
+
+
+def _told(error: TelecineError, status: int) -> str:
+    """What drivers say names hosts, users and buckets: that is for the log, not for whoever asks."""
+    if status == HTTPStatus.SERVICE_UNAVAILABLE and error.__cause__ is not None:
+        what = "the store of films" if isinstance(error, ArtifactError) else "the database"
+        return f"{what} does not answer as it should just now: ask again in a moment"
+    return str(error)
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:

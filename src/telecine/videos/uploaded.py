@@ -111,7 +111,9 @@ def _become(
     if (yield from held(upload.id)) is None:
         return frozenset()  # somebody else did it, or refused it
     assert wanted[0].subject is not None
-    video = wanted[0].subject[1]
+    kind, video = wanted[0].subject
+    if before is not None and (yield Ask("gone_at", {"kind": kind, "id": video})):
+        before = None  # deleted since we looked: these bytes are the only ones
     answer = Submitted(before, False) if before is not None else None
     if answer is None:
         answer, video = yield from _submitted(wanted, video)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from socket import socket
@@ -41,6 +42,8 @@ from telecine.worker.source import FlowSource, source_of
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 10
+# For whatever waits for a disk. As many as there are cores would soon all be reading films, and viewers would wait.
+THREADS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Serving:
 
 async def run_server(settings: Settings, *, workers: int, ready: Callable[[Serving], None]) -> None:
     """Serve until SIGTERM or SIGINT. A restart touches no lease: they belong to workers, not to servers."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "telecine"))
     async with open_engine(settings) as plain, traced(plain, "server") as parts:
         own = built_in_flows(settings)
         sources = [source_of(name) for name in settings.flows]
@@ -179,9 +183,16 @@ async def _embedded(parts: Parts, flows: list[Flow | FlowSource], slots: int) ->
     own = replace(parts, settings=settings)
     worker = make_worker(own, flows, await hardware_labels(own))
     running = asyncio.create_task(worker.run(), name="worker")
+    running.add_done_callback(_tell_if_it_died)
     try:
         yield
     finally:
         worker.stop()
         worker.stop()
         await running
+
+
+def _tell_if_it_died(running: asyncio.Task[None]) -> None:
+    """At once, not when the server ends: nobody would know why nothing is done."""
+    if not running.cancelled() and (error := running.exception()) is not None:
+        log.error("the worker inside this server has died, restart it: %s", error, exc_info=error)

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 25.0  # a proxy between us and the sender may not wait much longer
 MOST_HASHES = 1_000
+# Whole films are read and copied by so many threads at most: viewers and senders need the others.
+AT_ONCE = 2
 
 
 class Checker(Protocol):
@@ -41,6 +43,7 @@ class Finisher:
         self._artifacts = artifacts
         self._checker = checker
         self._running: dict[str, asyncio.Task[Upload]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self.hashes: OrderedDict[str, tuple[int, Any]] = (
             OrderedDict()
         )  # of uploads that this process saw from the start
@@ -86,7 +89,8 @@ class Finisher:
         try:
             sha256 = await self._hashed(upload, slot)
             await self._look(upload, slot, sha256)
-            stored = await self._artifacts.take(key_of(upload.id), slot.path)
+            async with self._turns:
+                stored = await self._artifacts.take(key_of(upload.id), slot.path)
             if stored is not None and stored.sha256 != sha256:
                 raise ArtifactDamaged(f"upload {upload.id} was stored with another hash than it has")
             await become(self._engine, upload, sha256)
@@ -98,7 +102,8 @@ class Finisher:
         at, digest = self.hashes.pop(upload.id, (0, None))
         if digest is not None and at == upload.length:
             return str(digest.hexdigest())
-        return await asyncio.to_thread(slot.sha256)
+        async with self._turns:
+            return await asyncio.to_thread(slot.sha256)
 
     async def _look(self, upload: Upload, slot: Slot, sha256: str) -> None:
         wanted = upload.spec.get("sha256")
