@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from telecine.media.colour import of_renditions
-from telecine.media.levels import BFRAMES, REFS, level_for
+from telecine.media.levels import BFRAMES, LEVELS, REFS, level_for
 from telecine.media.orders import Rung
 from telecine.media.source import Picture
 
 WIDE = Fraction(16, 9)
 # Apple, HLS authoring 1.30: the peak stays within twice the average.
+SMALLER = Fraction(99, 100)  # what no decoder takes is made smaller, step by step
 PEAK = Fraction(3, 2)
 BUFFER = 2
 SHARP_FROM = 720
@@ -92,7 +93,9 @@ def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> Climb:
         kept[0] = replace(kept[0], required=True)
     names = {step.name for step in ladder}
     colour = of_renditions(picture)
-    rungs = [replace(_rung(_named(step, short, names), _size(step, wide, high), rate), colour=colour) for step in kept]
+    rungs = [
+        replace(_rung(_named(step, short, names), _size(step, wide, high, rate), rate), colour=colour) for step in kept
+    ]
     return Climb(rungs=tuple(sorted(rungs, key=lambda rung: (rung.width * rung.height, rung.maxrate))), skipped=skipped)
 
 
@@ -114,12 +117,15 @@ def _named(step: Step, short: int, taken: set[str]) -> Step:
     return replace(step, name=step.name or (f"{own}-source" if own in taken else own), kbps=kbps)
 
 
-def _size(step: Step, wide: int, high: int) -> tuple[int, int]:
-    """Even, the aspect ratio kept to the nearest even pixel, and never larger than the source."""
+def _size(step: Step, wide: int, high: int, rate: Fraction) -> tuple[int, int]:
+    """Even, the aspect ratio kept to the nearest even pixel; never larger than the source or the highest level."""
     short = min(wide, high)
     scale = min(Fraction(1), Fraction(step.height or short, short))
-    width, height = ((min(2 * round(side * scale / 2), _even(side))) for side in (wide, high))
-    return max(2, width), max(2, height)
+    while True:
+        width, height = (max(2, min(2 * round(side * scale / 2), _even(side))) for side in (wide, high))
+        if LEVELS[-1].takes(width, height, rate) or max(width, height) == 2:
+            return width, height
+        scale *= SMALLER
 
 
 def _even(side: int) -> int:
