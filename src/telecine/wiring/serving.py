@@ -31,6 +31,7 @@ from telecine.wiring import (
     open_artifacts,
     open_engine,
 )
+from telecine.wiring.listening import bound, unbindable
 from telecine.wiring.observing import counting, observers, traced
 from telecine.wiring.posting import posting
 from telecine.wiring.remote import for_workers, watching_keys
@@ -57,23 +58,29 @@ class Serving:
 async def run_server(settings: Settings, *, workers: int, ready: Callable[[Serving], None]) -> None:
     """Serve until SIGTERM or SIGINT. A restart touches no lease: they belong to workers, not to servers."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "telecine"))
-    async with open_engine(settings) as plain, traced(plain, "server") as parts:
-        own = built_in_flows(settings)
-        sources = [source_of(name) for name in settings.flows]
-        for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
-            await parts.engine.register(flow)
-        house = open_house(parts)
-        async with AsyncExitStack() as open_now:
-            await open_now.enter_async_context(housekeeping(parts, sweep=True))
-            await open_now.enter_async_context(posting(parts))
-            await open_now.enter_async_context(watching_keys(parts))
-            await open_now.enter_async_context(counting(parts))
-            await open_now.enter_async_context(attended(house))
-            await open_now.enter_async_context(watching(parts))
-            await open_now.enter_async_context(_embedded(parts, [*own, *sources], workers))
-            server = _Server(uvicorn.Config(create_app(house), **_ways(settings)), house)
-            await server.listen(lambda port: _announce(house, port, ready))
-            log.info("server has stopped")
+    with bound(settings.host, settings.port) as sockets:
+        async with open_engine(settings) as plain, traced(plain, "server") as parts:
+            await _serve(parts, sockets, workers, ready)
+
+
+async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Callable[[Serving], None]) -> None:
+    settings = parts.settings
+    own = built_in_flows(settings)
+    sources = [source_of(name) for name in settings.flows]
+    for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
+        await parts.engine.register(flow)
+    house = open_house(parts)
+    async with AsyncExitStack() as open_now:
+        await open_now.enter_async_context(housekeeping(parts, sweep=True))
+        await open_now.enter_async_context(posting(parts))
+        await open_now.enter_async_context(watching_keys(parts))
+        await open_now.enter_async_context(counting(parts))
+        await open_now.enter_async_context(attended(house))
+        await open_now.enter_async_context(watching(parts))
+        await open_now.enter_async_context(_embedded(parts, [*own, *sources], workers))
+        server = _Server(uvicorn.Config(create_app(house), **_ways(settings)), house, sockets)
+        await server.listen(lambda port: _announce(house, port, ready))
+        log.info("server has stopped")
 
 
 def open_house(parts: Parts) -> House:
@@ -120,13 +127,13 @@ def _ways(settings: Settings) -> dict[str, Any]:
 class _Server(uvicorn.Server):
     """Says when it listens; tells whoever waits in the house that it is about to stop."""
 
-    def __init__(self, config: uvicorn.Config, house: House) -> None:
+    def __init__(self, config: uvicorn.Config, house: House, bound_to: list[socket]) -> None:
         super().__init__(config)
-        self._house = house
+        self._house, self._bound_to = house, bound_to
         self._listening: asyncio.Event = asyncio.Event()
 
     async def listen(self, listening: Callable[[int], object]) -> None:
-        serving = asyncio.create_task(self.serve())
+        serving = asyncio.create_task(self.serve(self._bound_to))
         heard = asyncio.create_task(self._listening.wait())
         await asyncio.wait({serving, heard}, return_when=asyncio.FIRST_COMPLETED)
         heard.cancel()
@@ -155,7 +162,10 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except OSError as error:  # another has begun to listen since it was bound
+            raise unbindable(self.config.host, self.config.port, error) from error
         self._listening.set()
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
