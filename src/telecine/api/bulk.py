@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from telecine.api.answers import answer
@@ -95,7 +95,18 @@ class PriorityByFilter(ByFilter):
     priority: Priority
 
 
-Choice = Annotated[ByIds | ByFilter, Body()]
+def _which(given: Any) -> str | None:
+    """By which of the two somebody chooses, so that what is wrong is told of that one only."""
+    ways = {"ids": "ByIds", "filter": "ByFilter"}
+    named = [way for name, way in ways.items() if isinstance(given, dict) and name in given]
+    return named[0] if len(named) == 1 else None
+
+
+EITHER = Discriminator(_which, custom_error_type="either", custom_error_message="give `ids` or a `filter`, one of them")
+Choice = Annotated[Annotated[ByIds, Tag("ByIds")] | Annotated[ByFilter, Tag("ByFilter")], EITHER, Body()]
+PriorityChoice = Annotated[
+    Annotated[PriorityByIds, Tag("ByIds")] | Annotated[PriorityByFilter, Tag("ByFilter")], EITHER, Body()
+]
 Act = Callable[[Belonging], Awaitable[bool]]
 
 
@@ -145,9 +156,7 @@ async def retry_jobs(choice: Choice, who: Owner, house: Here) -> Response:
 
 
 @router.post("/prioritise", response_model=Sum, responses=PROBLEMS)
-async def prioritise_jobs(
-    choice: Annotated[PriorityByIds | PriorityByFilter, Body()], who: Owner, house: Here
-) -> Response:
+async def prioritise_jobs(choice: PriorityChoice, who: Owner, house: Here) -> Response:
     """Give many jobs that have not ended another priority."""
 
     async def act(job: Belonging) -> bool:

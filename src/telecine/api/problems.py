@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from telecine.api.watch import current_id
+from telecine.api.wording import OURS, faults_of
 from telecine.errors import (
     ArtifactError,
     Conflict,
@@ -39,6 +40,9 @@ from telecine.errors import (
 log = logging.getLogger(__name__)
 
 KIND = "application/problem+json"
+MOST_FAULTS = 20
+MOST_QUOTED = 200
+UNREADABLE = "There was an error parsing the body"  # FastAPI's words for bytes that are no text
 
 # The first that fits.
 STATUS: tuple[tuple[type[TelecineError], int], ...] = (
@@ -131,6 +135,19 @@ def _allowed(request: Request) -> str:
     return ", ".join(sorted({method for route in fitting for method in route.methods or ()}))
 
 
+def _better(request: Request, error: HTTPException, headers: dict[str, str]) -> str:
+    """What to do, where the framework says only what is not."""
+    path = request.url.path[:MOST_QUOTED]
+    if error.detail == HTTPStatus(error.status_code).phrase:
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            return f"there is no route {path}; /openapi.json lists all of them"
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            return f"{path} takes {headers['Allow']}, not {request.method}"
+    if error.detail == UNREADABLE:
+        return "the body cannot be read: send JSON in UTF-8"
+    return str(error.detail)
+
+
 def install(app: FastAPI) -> None:
     """Let every error, of ours or not, be a problem."""
 
@@ -144,19 +161,15 @@ def install(app: FastAPI) -> None:
         headers = dict(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers["Allow"] = _allowed(request)
-        return problem(error.status_code, code, str(error.detail), headers=headers)
+        return problem(error.status_code, code, _better(request, error, headers), headers=headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        faults = [
-            {"at": ".".join(str(part) for part in fault["loc"]), "message": fault["msg"]} for fault in error.errors()
-        ]
-        first = faults[0]
+        faults = faults_of(request, error.errors())
         # The form is right and the sense is not, where only our own rules complain.
-        senseless = all(fault["type"] == "value_error" for fault in error.errors())
-        return problem(
-            422, "bad_spec" if senseless else "bad_request", f"{first['at']}: {first['message']}", errors=faults[:20]
-        )
+        senseless = all(fault["type"] == OURS for fault in error.errors())
+        told = [{"at": fault.at, "message": fault.message} for fault in faults[:MOST_FAULTS]]
+        return problem(422, "bad_spec" if senseless else "bad_request", str(faults[0]), errors=told)
 
     async def too_deep(request: Request, error: Exception) -> Response:
         return problem(400, "bad_request", "the body is nested too deeply")

@@ -45,10 +45,9 @@ class NewWebhook(BaseModel):
     )
 
     url: str = Field(
-        min_length=8,
         description="https:// or http://, on the public internet; redirects are not followed",
         # For readers; whoever errs gets a sentence that says what is wrong.
-        json_schema_extra={"pattern": URL_PATTERN, "maxLength": LONGEST_URL},
+        json_schema_extra={"pattern": URL_PATTERN, "minLength": 8, "maxLength": LONGEST_URL},
     )
     format: Format = Field("plain", description="`plain` is JSON for programs, the others are lines for people")
     kinds: list[Kind] = Field(
