@@ -12,6 +12,7 @@ from telecine.facts import HOUR, SECOND, Holding, Mode, Piece
 from telecine.graph import from_json
 from telecine.store import Ask, Steps
 from telecine.store.open import open_store
+from telecine.worker.contact import Contact
 from telecine.worker.outbox import insist
 from telecine.world import World
 from tests.bed import Bed
@@ -103,7 +104,7 @@ async def test_what_the_database_rejects_is_not_asked_again(bed: Bed) -> None:
         yield Ask("worker_mode", {"id": bed.worker, "mode": "asleep", "revoke": False})
 
     with pytest.raises(Rejected):
-        await insist(lambda: bed.store.run(an_unknown_mode), World(dice=Loaded()))
+        await insist(lambda: bed.store.run(an_unknown_mode), World(dice=Loaded()), Contact())
 
     assert asked == 1
 

@@ -18,6 +18,7 @@ from telecine.settings import Settings
 from telecine.wire.joining import Terms
 from telecine.wiring import Parts, built_in_flows, make_scratch
 from telecine.wiring.observing import open_tracing
+from telecine.worker.contact import Contact
 from telecine.worker.far import Barred, FarBell, FarWords, Server
 from telecine.worker.outbox import insist
 from telecine.worker.source import FlowSource
@@ -79,7 +80,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
 
 async def _terms(words: FarWords, barred: Barred, world: World) -> Terms:
     """Wait for the server as long as it takes; a key that it does not know ends it."""
-    asking = asyncio.ensure_future(insist(words.terms, world))
+    asking = asyncio.ensure_future(insist(words.terms, world, Contact()))
     shut = asyncio.ensure_future(barred.wait())
     try:
         await asyncio.wait({asking, shut}, return_when=asyncio.FIRST_COMPLETED)

@@ -73,7 +73,7 @@ class Claims:
         assert worker is not None
         ask = partial(self._words.claim, worker, request, self._lanes, wanted)
         try:
-            leases = await insist(ask, self._world, lambda: self.over)
+            leases = await insist(ask, self._world, held.contact, lambda: self.over)
         except StoreError:
             return 0  # we are leaving; whatever was granted is given back when we retire
         until = asked + self._options.lease_seconds
@@ -89,7 +89,7 @@ class Claims:
         """The answer took so long that the leases may be old: renew them before any work begins."""
         worker, asked = leases[0].worker, self._world.mono()
         named = [Holding(task_id=lease.task_id, token=lease.token) for lease in leases]
-        orders = await insist(partial(self._words.beat, worker, named, held.totals()), self._world)
+        orders = await insist(partial(self._words.beat, worker, named, held.totals()), self._world, held.contact)
         renewed = set(orders.renewed)
         still = [lease for lease in leases if (lease.task_id, lease.token) in renewed]
         return still, asked + self._options.lease_seconds

@@ -27,6 +27,8 @@ from telecine.world import World
 
 log = logging.getLogger(__name__)
 
+FIRST_PAUSE = 0.1
+
 
 class Heart:
     """Renews what is held; tells the loop what came back. Started once per worker."""
@@ -46,6 +48,7 @@ class Heart:
         self._lost_contact: Callable[[Attempt], None] = lambda attempt: None
         self._ticked = world.mono()
         self._tick_asked = False
+        self._pause = FIRST_PAUSE  # after a beat that failed; grows until one succeeds
 
     def start(
         self,
@@ -78,16 +81,14 @@ class Heart:
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
         watch = self._loop.create_task(self._watch())
-        pause = 0.1
         while not self._ended:
             try:
                 async with self._open_words() as words:
-                    pause = 0.1
                     await self._beat_on(words)
             except (StoreError, TimeoutError) as error:
-                log.warning("no beat: %r", error)
-                await self._rest(pause)
-                pause = min(pause * 2, self._options.beat / 2)
+                self._held.contact.lost(self, error, self._world.mono())
+                await self._rest(self._pause * (0.75 + 0.5 * self._world.dice.random()))
+                self._pause = min(self._pause * 2, self._options.beat / 2)
             except Exception:
                 log.exception("the beat stumbled and goes on")
                 await self._rest(self._options.beat / 2)
@@ -96,6 +97,8 @@ class Heart:
     async def _beat_on(self, words: Words) -> None:
         while not self._ended:
             await self._once(words)
+            self._pause = FIRST_PAUSE
+            self._held.contact.found(self, self._world.mono())
             jitter = 0.9 + 0.2 * self._world.dice.random()
             await self._rest(self._options.beat * jitter, news=True)
 

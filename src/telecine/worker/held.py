@@ -11,6 +11,7 @@ from typing import Literal
 
 from telecine.engine.holding import Totals
 from telecine.facts import Fact, Holding, Json, Lease, Line, WorkerId
+from telecine.worker.contact import Contact
 
 MOST_LINES = 5_000
 
@@ -58,6 +59,7 @@ class Held:
     """All attempts that beats must name. Plain dict operations, each atomic under the interpreter's lock."""
 
     def __init__(self) -> None:
+        self.contact = Contact()
         self.worker: WorkerId | None = None
         self.attempts: dict[Key, Attempt] = {}
         self.lines: deque[Line] = deque(maxlen=MOST_LINES)

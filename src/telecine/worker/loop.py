@@ -121,7 +121,8 @@ class Worker:
 
     async def _enlist(self) -> bool:
         """Register, as long as it takes; False when told to stop before that."""
-        enlisting = asyncio.ensure_future(insist(lambda: self._words.enlist(self._registration()), self._world))
+        asking = insist(lambda: self._words.enlist(self._registration()), self._world, self._held.contact)
+        enlisting = asyncio.ensure_future(asking)
         others = [asyncio.ensure_future(self._stopped.wait()), asyncio.ensure_future(self._barred())]
         await asyncio.wait({enlisting, *others}, return_when=asyncio.FIRST_COMPLETED)
         for one in (*others, enlisting):
@@ -179,7 +180,7 @@ class Worker:
         try:
             await asyncio.wait_for(self._say_goodbye(), 5.0)
         except Exception as error:
-            log.warning("left without a goodbye: %r", error)
+            log.warning("left without a goodbye: %s", str(error) or "no answer in time")
 
     async def _say_goodbye(self) -> None:
         if self._held.worker is not None:
@@ -226,10 +227,12 @@ class Worker:
         sweeper, period = self._words, round(self._options.sweep * SECOND)
         while isinstance(sweeper, Sweeper):
             try:
-                if (await sweeper.sweep(period)).returned:
+                returned = (await sweeper.sweep(period)).returned
+                self._held.contact.found(sweeper, self._world.mono())
+                if returned:
                     self._heart.beat_now()  # it may have been ours: learn of it at once
             except StoreError as error:
-                log.warning("no sweep: %s", error)
+                self._held.contact.lost(sweeper, error, self._world.mono())
             except Exception:
                 log.exception("the sweep stumbled; the work goes on")
             await asyncio.sleep(self._options.sweep * (0.75 + 0.5 * self._world.dice.random()))

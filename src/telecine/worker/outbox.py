@@ -7,8 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from telecine.errors import Rejected, StoreError
+from telecine.errors import Rejected, StoreError, TelecineError
 from telecine.facts import Answer, Done, Fact, Failed, Line, Released, Word
+from telecine.worker.contact import Contact
 from telecine.worker.current import Observer, about
 from telecine.worker.held import Attempt, Held
 from telecine.worker.words import Words
@@ -65,14 +66,14 @@ class Outbox:
 
     async def _write(self, lines: list[Line]) -> None:
         try:
-            await insist(lambda: self._words.log(lines), self._world)
+            await insist(lambda: self._words.log(lines), self._world, self._held.contact)
         except Exception:
             log.exception("%s log lines could not be stored", len(lines))
 
     async def _settle(self, some: list[tuple[Attempt, Fact]]) -> None:
         words = [Word(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
         try:
-            answers = await insist(lambda: self._words.settle(words), self._world)
+            answers = await insist(lambda: self._words.settle(words), self._world, self._held.contact)
         except Exception as error:
             # One outcome that cannot be stored must not take its neighbours along.
             if len(some) > 1:
@@ -117,17 +118,28 @@ class Outbox:
         self._held.attempts.pop(attempt.key, None)
 
 
-async def insist(ask: Callable[[], Awaitable[T]], world: World, unless: Callable[[], object] = bool) -> T:
+async def insist(
+    ask: Callable[[], Awaitable[T]], world: World, contact: Contact, unless: Callable[[], object] = bool
+) -> T:
     """Ask until the database answers, or `unless` says that it no longer matters; jittered pauses of at most 2 s."""
-    pause = 0.05
-    while True:
-        try:
-            return await ask()
-        except Rejected:
-            raise
-        except StoreError as error:
-            if unless():
+    pause, this = 0.05, object()
+    try:
+        while True:
+            try:
+                answer = await ask()
+            except Rejected:
                 raise
-            log.warning("will ask again: %s", error)
-        await asyncio.sleep(pause * (0.5 + world.dice.random()))
-        pause = min(pause * 2, MOST_PAUSE)
+            except StoreError as error:
+                if unless():
+                    raise
+                contact.lost(this, error, world.mono())
+            except TelecineError:
+                contact.found(this, world.mono())
+                raise
+            else:
+                contact.found(this, world.mono())
+                return answer
+            await asyncio.sleep(pause * (0.5 + world.dice.random()))
+            pause = min(pause * 2, MOST_PAUSE)
+    finally:
+        contact.forget(this)

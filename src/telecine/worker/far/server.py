@@ -31,6 +31,7 @@ from telecine.errors import (
 )
 from telecine.store.text import dumps
 from telecine.wire.joining import WireVersion
+from telecine.worker.contact import ShutOut
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
@@ -128,7 +129,7 @@ class Server:
         code, detail = str(told.get("code")), str(told.get("detail"))
         if status in SHUT_OUT:
             self._barred.tell(detail)
-            return Unreachable(f"the server does not let this worker in: {detail}")
+            return ShutOut(f"the server does not let this worker in: {detail}")
         return _refusal(status, code, detail)
 
 

@@ -1,0 +1,56 @@
+"""What a worker's log says of an outage: that it began, now and then that it lasts, that it is over."""
+
+import pytest
+
+from telecine.errors import Unreachable
+from telecine.worker.contact import Contact, ShutOut
+
+
+@pytest.fixture(autouse=True)
+def every_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "telecine")
+
+
+def test_an_outage_is_told_at_its_beginning_every_half_minute_and_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    contact = Contact()
+
+    for tenth in range(700):
+        contact.lost("beat", Unreachable("the server did not answer"), tenth / 10)
+        contact.lost("claim", Unreachable("the server did not answer"), tenth / 10)
+    contact.found("beat", 70.0)
+    contact.found("claim", 71.0)
+    contact.found("beat", 75.0)
+
+    assert caplog.messages == [
+        "contact is lost, trying on: the server did not answer",
+        "no contact for 30 s, trying on: the server did not answer",
+        "no contact for 60 s, trying on: the server did not answer",
+        "contact is back after 71 s",
+    ]
+
+
+def test_contact_that_comes_and_goes_is_no_storm(caplog: pytest.LogCaptureFixture) -> None:
+    contact = Contact()
+
+    for second in range(25):
+        contact.lost("settle", TimeoutError(), float(second))
+        contact.found("settle", second + 0.5)
+
+    assert caplog.messages == ["contact is lost, trying on: no answer in time", "contact is back after 0 s"]
+
+
+def test_a_question_that_nobody_asks_any_more_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    contact = Contact()
+    contact.lost("claim", Unreachable("gone"), 0.0)
+    contact.lost("beat", Unreachable("gone"), 0.0)
+
+    contact.forget("claim")
+    contact.found("beat", 1.0)
+
+    assert caplog.messages == ["contact is lost, trying on: gone", "contact is back after 1 s"]
+
+
+def test_a_refusal_that_ends_the_worker_is_not_told_as_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    Contact().lost("terms", ShutOut("the key is unknown"), 0.0)
+
+    assert caplog.messages == []
