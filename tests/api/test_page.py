@@ -1,10 +1,12 @@
 """The place of the page: it takes what nobody else has, and nothing of the API."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from telecine.api import page
+from telecine.api.auth import COOKIE
 from tests.api.front import Front
 
 
@@ -28,6 +30,41 @@ async def test_without_a_built_page_a_plain_one_says_where_things_are(front: Fro
     assert "/docs" in answer.text
     assert "telecine login" in answer.text
     assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+async def test_the_plain_page_knows_who_is_logged_in(front: Front) -> None:
+    await front.nobody.post(f"/login/{await front.house.keys.link()}")
+
+    answer = await front.nobody.get("/")
+    named = re.findall('href="(/[^"]*)"', answer.text)
+    statuses = {path: (await front.nobody.get(path)).status_code for path in named}
+    await front.nobody.post("/api/v1/logout", headers={"X-Telecine": "1"})
+
+    assert "You are logged in as an administrator" in answer.text
+    assert "Log in with a link" not in answer.text
+    assert "/api/v1/videos" in statuses
+    assert set(statuses.values()) == {200}
+
+
+async def test_a_session_that_has_ended_is_none_on_the_plain_page(front: Front) -> None:
+    await front.nobody.post(f"/login/{await front.house.keys.link()}")
+    session = front.nobody.cookies[COOKIE]
+    await front.nobody.post("/api/v1/logout", headers={"X-Telecine": "1"})
+
+    answer = await front.nobody.get("/", headers={"Cookie": f"{COOKIE}={session}"})
+
+    assert answer.status_code == 200
+    assert "Log in with a link" in answer.text
+
+
+async def test_the_description_of_the_api_loads_nothing_from_elsewhere(front: Front) -> None:
+    answer = await front.nobody.get("/docs")
+
+    assert answer.status_code == 200
+    assert re.findall(r"https?://|src=", answer.text) == []
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
 
 
 @pytest.mark.usefixtures("built")

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from telecine.api import (
+    docs,
     flows,
     health,
     jobs,
@@ -44,6 +45,7 @@ Send a key as `Authorization: Bearer tcn_…`. Errors are `application/problem+j
 ROUTERS = (
     jobs.router, remote.router, live.router, tasks.router, videos.router, media.router, uploads.router, flows.router,
     workers.router, keys.router, webhooks.router, stats.router, login.router, health.router,
+    docs.router,
 )  # fmt: skip
 
 
@@ -85,7 +87,7 @@ def create_app(house: House) -> FastAPI:
         title="Telecine",
         description=ABOUT,
         version=version("telecine"),
-        docs_url="/docs",
+        docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
     )

@@ -6,6 +6,7 @@ that it would have without a page.
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
+
+from telecine.api.auth import caller_or_nobody
+from telecine.errors import KeyInvalid, StoreError
 
 BUILT: Final = Path(__file__).parent / "static"
 # Addresses of programs: what is not there is not there, also for browsers.
@@ -32,15 +36,25 @@ SAFE = {
 }
 FOR_EVER = "public, max-age=31536000, immutable"
 
+STYLE = (
+    "body{font:16px/1.5 system-ui;max-width:40em;margin:4em auto;padding:0 1em;background:#101113;color:#eee}"
+    "a{color:#4dabf7}code{background:#25262b;padding:.1em .3em}"
+)
 PLAIN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Telecine</title>
-<meta name="viewport" content="width=device-width"><style>body{font:16px/1.5 system-ui;max-width:40em;margin:4em auto;
-padding:0 1em;background:#101113;color:#eee}a{color:#4dabf7}code{background:#25262b;padding:.1em .3em}</style>
+<meta name="viewport" content="width=device-width"><style>{style}</style>
 <h1>Telecine</h1>
 <p>This server is up. Its API is described at <a href="/docs">/docs</a> and in
 <a href="/openapi.json">/openapi.json</a>; how it is, it tells at <a href="/api/health">/api/health</a>.</p>
-<p>Log in with a link: <code>telecine login</code> on the server prints one that works once. Programs send a key,
-made with <code>telecine keys create</code>, as <code>Authorization: Bearer …</code>.</p></html>
+{who}
+<p>Programs send a key, made with <code>telecine keys create</code>, as <code>Authorization: Bearer …</code>.</p></html>
 """
+STRANGER = "<p>Log in with a link: <code>telecine login</code> on the server prints one that works once.</p>"
+KNOWN = """<p>You are logged in as {name}. This browser may read now:</p><ul>
+<li><a href="/api/v1/videos">/api/v1/videos</a>: the films</li>
+<li><a href="/api/v1/jobs">/api/v1/jobs</a>: the work</li>
+<li><a href="/api/v1/stats">/api/v1/stats</a>: how much there is to do</li>
+{more}<li><a href="/api/v1/me">/api/v1/me</a>: whose session this is</li></ul>"""
+FOR_ADMINS = '<li><a href="/api/v1/workers">/api/v1/workers</a>: who works</li>\n'
 
 
 def install(app: FastAPI) -> None:
@@ -56,16 +70,29 @@ def install(app: FastAPI) -> None:
         request.state.route = "(page)"
         if request.method not in ("GET", "HEAD"):
             raise HTTPException(405, "pages are only read", headers={"Allow": "GET, HEAD"})
-        response = await _built(path, request) if BUILT.is_dir() else _plain(path)
+        response = await _built(path, request) if BUILT.is_dir() else await _plain(path, request)
         await response(scope, receive, send)
 
     app.router.default = page
 
 
-def _plain(path: str) -> Response:
+async def _plain(path: str, request: Request) -> Response:
     if path:
         raise HTTPException(404, f"there is no page at /{path[:200]}")
-    return HTMLResponse(PLAIN, headers={**SAFE, "Cache-Control": "no-cache"})
+    text = PLAIN.format(style=STYLE, who=await _greeting(request))
+    return HTMLResponse(text, headers={**SAFE, "Cache-Control": "no-store", "Vary": "Cookie"})
+
+
+async def _greeting(request: Request) -> str:
+    """A session that has ended is none; and this page is there also while the database is not."""
+    try:
+        who = await caller_or_nobody(request)
+    except (KeyInvalid, StoreError):
+        who = None
+    if who is None:
+        return STRANGER
+    name = "an administrator" if who.is_admin else f"<b>{escape(who.owner)}</b>"
+    return KNOWN.format(name=name, more=FOR_ADMINS if who.is_admin else "")
 
 
 async def _built(path: str, request: Request) -> Response:

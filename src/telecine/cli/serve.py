@@ -55,6 +55,8 @@ def serve(
         print(f"Telecine serves on {serving.address}", flush=True)
         if serving.link:
             print(f"Log in once within 15 minutes: {serving.link}", flush=True)
+        else:
+            print("Log in: `telecine login` makes a link", flush=True)
 
     perform(run_server(settings, workers=workers, ready=ready), swift=True)
 
@@ -124,6 +126,12 @@ def create_key(
 
     if scope not in ("admin", "owner"):
         raise BadSpec(f"a key has the scope admin or owner, not {scope!r}")
+    if (scope == "owner") != bool(owner):
+        raise BadSpec(
+            "an owner's key opens what belongs to somebody: say whose, --owner NAME, or make one with --scope admin"
+            if scope == "owner"
+            else "an administrator's key opens everything: leave --owner out"
+        )
 
     async def make() -> None:
         from telecine.engine.keys import Keys, Scope
