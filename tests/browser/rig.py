@@ -140,6 +140,14 @@ def show(
     return _played([NODE, HERE / "play.mjs", json.dumps(order)])
 
 
+def describe(url: str, operation: str, screenshot: Path | None = None) -> Played:
+    """Open the server's description of its API, with one operation unfolded."""
+    home = installed()
+    order = {"home": str(home), "chromium": str(home / "unpacked" / "chromium"), "url": url, "operation": operation}
+    picture = str(screenshot) if screenshot else None
+    return _played([NODE, HERE / "docs.mjs", json.dumps({**order, "screenshot": picture})])
+
+
 def assert_without_gap(seen: dict[str, Any], length: float) -> None:
     """One range from the beginning to the end, in the element and in each of its tracks."""
     for buffered in (seen["buffered"], *seen["tracks"].values()):
