@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 TONES = {"debug": "bright_black", "warning": "yellow", "error": "red"}
+
+FIGURES: dict[str, Callable[[Any], str]] = {
+    "exit_code": lambda code: f"exit {code}",
+    "wall_seconds": lambda seconds: f"{seconds:.1f} s",
+    "cpu_seconds": lambda seconds: f"CPU {seconds:.1f} s",
+    "max_rss_bytes": show.size,
+}
 
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Stay and print new lines until the job has ended.")]
 Level = Annotated[str | None, typer.Option(help="Only lines of this level and above: debug, info, warning, error.")]
@@ -60,11 +68,59 @@ def _print(line: LogLine) -> None:
     place = f"{line.stage}[{line.position}]"
     text = Text.assemble((show.utc(line.at), "bright_black"), f"  {place}#{line.token}  ")
     text.append(f"{line.level:<7} ", style=TONES.get(line.level, ""))
-    text.append("$ " if line.kind == "step" else "").append(line.message)
     data = dict(line.data or {})
     tail = data.pop("tail", "") if line.kind == "step" else data.pop("traceback", "")
+    if line.kind == "step":
+        text.append(f"$ {command(line.message, data)}").append(figures(data), style="bright_black")
+        if show.console().is_terminal:
+            text.truncate(show.console().width, overflow="ellipsis")
+    else:
+        text.append(line.message)
     if data:
         text.append(f"  {show.compact(data)}", style="bright_black")
     if tail:
         text.append("\n" + "\n".join(f"    {row}" for row in str(tail).splitlines()), style="bright_black")
     show.console().print(text, soft_wrap=True)
+
+
+def command(message: str, data: dict[str, Any]) -> str:
+    """The command; of a media child, what it was ordered, in a few words. The order itself names every frame: `--json`
+    has it. What is said here leaves `data`."""
+    order = data.pop("order", None)
+    if not isinstance(order, dict):
+        return message
+    try:
+        told = ", ".join(_ordered(order))
+    except (KeyError, TypeError):  # the order of a child that is not ours
+        return message
+    return f"media {order.get('op', '')}" + (f": {told}" if told else "")
+
+
+def _ordered(order: dict[str, Any]) -> Iterator[str]:
+    for one in order.get("wanted", ()):
+        yield f"{one['rung']['name']} {_numbers(one['segments'])}".rstrip()
+    for one in (*order.get("rungs", ()), *order.get("tracks", ())):
+        yield str(one["name"])
+    if "track" in order:
+        yield str(order["track"]["name"])
+    if "stills" in order:
+        yield f"{len(order['stills'])} stills"
+
+
+def _numbers(segments: Sequence[int]) -> str:
+    """`3-5` for segments that follow one another, else how many there are."""
+    if not segments:
+        return ""
+    first, last = min(segments), max(segments)
+    if last - first + 1 != len(segments):
+        return f"({len(segments)} segments)"
+    return f"(segment {first})" if first == last else f"(segments {first}-{last})"
+
+
+def figures(data: dict[str, Any]) -> str:
+    """How a step ended and what it used; each that is said leaves `data`."""
+    told = []
+    for name, shown in FIGURES.items():
+        if (value := data.pop(name, None)) is not None:
+            told.append(shown(value))
+    return "  " + "  ".join(told) if told else ""
