@@ -110,6 +110,14 @@ def test_a_video_says_all_about_itself(house: Cinema, video: dict[str, Any]) -> 
     assert video["playback"]["preview"] is None
 
 
+def test_a_quality_that_the_film_has_not_is_refused_at_once(house: Cinema, video: dict[str, Any]) -> None:
+    answer = house.ada.post(f"/api/v1/videos/{video['id']}/retranscode", json={"qualities": ["999p"]})
+
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("qualities: ")
+    assert "no rung '999p'; it has 90p, 180p" in answer.json()["detail"]
+
+
 def test_chosen_qualities_are_made_anew_while_the_old_version_plays_on(
     house: Cinema, video: dict[str, Any], tmp_path: Path
 ) -> None:

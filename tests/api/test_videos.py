@@ -132,6 +132,34 @@ async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> 
     assert (await front.ada.post("/api/v1/jobs", json=job)).status_code == 403
 
 
+async def test_a_source_inside_the_operators_network_is_refused_at_once_unless_it_is_listed(front: Front) -> None:
+    await front.parts.engine.register(FLOW)
+    listed = Allowing([], {}, none_found, private=["10.0.0.0/8"])
+    front.house.checks = {"transcode": listed}
+    inside = ("127.0.0.1:9", "localhost", "[::1]", "169.254.169.254", "192.168.1.7", "[::ffff:192.168.1.7]")
+
+    refused = [await front.ada.post(VIDEOS, json={"source": f"http://{host}/a.mp4"}) for host in inside]
+    taken = await front.ada.post(VIDEOS, json={"source": "http://10.1.2.3/a.mp4"})
+
+    assert {answer.status_code for answer in refused} == {422}
+    assert "127.0.0.1 is not on the public internet: upload the film instead" in refused[0].json()["detail"]
+    assert taken.status_code == 201
+
+
+async def test_a_rung_that_the_ladder_has_not_is_refused_at_once(front: Front) -> None:
+    await published(front, "film-1")
+
+    wrong = await front.ada.post(VIDEOS, json={**WEB, "ladder": "web", "qualities": ["721p"]})
+    anew = await front.ada.post(
+        f"{VIDEOS}/film-1/retranscode", json={"qualities": ["721p"], "wishes": {"ladder": "web"}}
+    )
+    ladder = await front.ada.post(f"{VIDEOS}/film-1/retranscode", json={"wishes": {"ladder": "webb"}})
+
+    assert [answer.status_code for answer in (wrong, anew, ladder)] == [422, 422, 422]
+    assert wrong.json()["detail"].startswith("qualities: the ladder has no rung '721p'; it has ")
+    assert ladder.json()["detail"] == "there is no ladder 'webb'; did you mean 'web'?"
+
+
 async def none_found(upload_id: str) -> Any:
     raise none_such(upload_id)
 

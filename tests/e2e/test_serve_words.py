@@ -44,3 +44,12 @@ def test_where_somebody_has_logged_in_before_it_says_how_to_get_a_link(shell: Sh
 
     assert told[0].startswith("Telecine serves on http://127.0.0.1:")
     assert told[1] == "Log in: `telecine login` makes a link\n"
+
+
+def test_a_key_of_nobody_is_not_made(shell: Shell) -> None:
+    nobodys = shell("keys", "create")
+    both = shell("keys", "create", "--scope", "admin", "--owner", "ada")
+
+    assert (nobodys.code, nobodys.out, both.code, both.out) == (2, "", 2, "")
+    assert "say whose, --owner NAME, or make one with --scope admin" in nobodys.err
+    assert "leave --owner out" in both.err

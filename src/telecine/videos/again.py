@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from telecine.engine import Engine, Submission
 from telecine.engine.shown import SubjectView
-from telecine.errors import NotFound, WrongState
+from telecine.errors import BadSpec, NotFound, WrongState
 from telecine.facts import Json
 from telecine.flows.transcode.flow import NAME
 from telecine.flows.transcode.spec import digest, parse
 from telecine.videos.beginning import KIND, Begun
+from telecine.videos.recorded import plan_of
 
 # What may be wished for otherwise; the source stays.
 FIXED = ("source", "sha256", "size", "name")
@@ -21,9 +22,12 @@ async def retranscode(
 ) -> Begun:
     """A new job with the wishes of the last one, but for these. The same twice at once is one job."""
     video = await engine.subject(KIND, video_id)
-    before = parse((await engine.views.job(_last(video))).spec)
+    last = _last(video)
+    before = parse((await engine.views.job(last)).spec)
     kept = before.model_dump(exclude_defaults=True, exclude={"qualities"})
     spec = parse({**kept, **{name: value for name, value in (wishes or {}).items() if name not in FIXED}})
+    if before.qualities is None and spec.ladder == before.ladder:
+        await _check_rungs(engine, last, spec.qualities or ())
     mark = f"{NAME}:again:{video_id}:{digest(spec)}"
     if video.open_job is not None and (await engine.views.job(video.open_job.id)).dedupe_key != mark:
         raise WrongState(f"job {video.open_job.id} works on this video just now: wait for it, or cancel it")
@@ -40,6 +44,16 @@ async def retranscode(
         ]
     )
     return Begun(answer.job_id, video_id, "submitted" if answer.created else "continued")
+
+
+async def _check_rungs(engine: Engine, job_id: int, wanted: Sequence[str]) -> None:
+    """Refuse qualities that this film cannot have: the last job, which made all that it could, tells which it can."""
+    plan = await plan_of(engine.views, job_id) if wanted else None
+    known = [] if plan is None else [rung.name for rung in plan.rungs]
+    if known and (unknown := next((name for name in wanted if name not in known), None)):
+        raise BadSpec(
+            f"qualities: this film has no rung {unknown!r}; it has {', '.join(known)} (another ladder makes others)"
+        )
 
 
 def _last(video: SubjectView) -> int:

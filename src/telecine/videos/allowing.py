@@ -1,6 +1,7 @@
 """What may be named as a source by whom: the server fetches it with its own rights, not with those of who asks.
 
-    http(s)://      everybody; addresses inside the operator's network are refused by whoever fetches it
+    http(s)://      everybody; addresses inside the operator's network are refused here if they are written out, and
+                    by whoever fetches it if a name leads there
     upload://       the owner of the upload
     /path           an owner only inside `source_folders`, after every link was followed
     s3://           an owner only below a prefix that `source_folders` names: the server's key opens all its buckets
@@ -14,9 +15,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from ipaddress import IPv4Address
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
+from telecine.addresses import first_inside, written_out
 from telecine.engine.keys import Caller
 from telecine.engine.uploads import DONE, Upload, none_such
 from telecine.errors import BadSpec, NotAllowed, WrongState
@@ -26,15 +30,35 @@ from telecine.media.ladder_spec import read_ladder
 
 WEB = ("http", "https")
 BUCKET = "s3"
+LOOPBACK = IPv4Address("127.0.0.1")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 FindUpload = Callable[[str], Awaitable[Upload]]
+
+
+def check_wishes(spec: TranscodeSpec, ladders: Mapping[str, Any]) -> None:
+    """Refuse a ladder that there is not, and rungs that the ladder has not."""
+    if spec.ladder is None:
+        return
+    names = [step.name for step in read_ladder(spec.ladder, ladders)]
+    # A rung of the source's own size is called after the film.
+    unknown = [] if "" in names else [name for name in spec.qualities or () if name not in names]
+    if unknown:
+        raise BadSpec(f"qualities: the ladder has no rung {unknown[0]!r}; it has {', '.join(names)}")
 
 
 class Allowing:
     """Looks at specs of the transcode flow before they are submitted by strangers."""
 
-    def __init__(self, folders: Iterable[str], ladders: Mapping[str, Any], find_upload: FindUpload) -> None:
+    def __init__(
+        self,
+        folders: Iterable[str],
+        ladders: Mapping[str, Any],
+        find_upload: FindUpload,
+        *,
+        private: Iterable[str] = (),
+    ) -> None:
         self._ladders = ladders
+        self._private = tuple(private)
         self._prefixes = tuple(f"{place.rstrip('/')}/" for place in folders if _SCHEME.match(place))
         self._folders = tuple(Path(place).resolve() for place in folders if not _SCHEME.match(place))
         self._find_upload = find_upload
@@ -49,8 +73,7 @@ class Allowing:
         """
         if "\0" in spec.source:
             raise BadSpec("source: it has a character that cannot be stored: NUL")
-        if spec.ladder is not None:
-            read_ladder(spec.ladder, self._ladders)
+        self.sensible(spec)
         found = _SCHEME.match(spec.source)
         scheme = found[1].lower() if found else None
         if scheme is None:
@@ -61,7 +84,26 @@ class Allowing:
             self._bucket(spec.source, caller)
         elif scheme not in WEB:
             raise BadSpec(f"{scheme}:// is no place for a source; give http(s)://, s3://, upload:// or a path")
+        else:
+            self._web(spec.source)
         return spec
+
+    def sensible(self, spec: TranscodeSpec) -> None:
+        """Refuse wishes that no film could be made by."""
+        check_wishes(spec, self._ladders)
+
+    def _web(self, source: str) -> None:
+        """No name is looked up for whoever submits: that is done when the source is fetched."""
+        try:
+            host = urlsplit(source).hostname or ""
+        except ValueError:
+            raise BadSpec("source: this address is not understood") from None
+        address = LOOPBACK if host.rstrip(".") == "localhost" else written_out(host)
+        if address is not None and first_inside(host, [str(address)], self._private) is not None:
+            raise BadSpec(
+                f"source: {host} is not on the public internet: upload the film instead; "
+                "the operator can list it in allow_private_sources"
+            )
 
     async def _path(self, spec: TranscodeSpec, caller: Caller) -> TranscodeSpec:
         if caller.is_admin:

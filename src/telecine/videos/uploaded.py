@@ -19,8 +19,8 @@ from telecine.facts import JobId, Status
 from telecine.flows.transcode.flow import NAME
 from telecine.flows.transcode.spec import UPLOAD, TranscodeSpec, digest, parse
 from telecine.graph import Graph
-from telecine.media.ladder_spec import read_ladder
 from telecine.store import Ask, Steps
+from telecine.videos.allowing import check_wishes
 from telecine.videos.beginning import KIND, LOOK_BACK, is_there, mark_of, video_id
 
 # What browsers' clients say of a file by themselves, and what senders remark for their own use.
@@ -48,8 +48,7 @@ def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any]) -> Wishes:
         raise BadSpec(f"{wrong!r} is not for an upload to say")
     asked["name"] = (said.get("title") or _stem(name))[:MOST_NAME]
     spec = parse({"source": f"{UPLOAD}{'0' * 32}", **asked})
-    if spec.ladder is not None:
-        read_ladder(spec.ladder, ladders)
+    check_wishes(spec, ladders)
     plain = spec.model_dump(exclude_defaults=True, exclude={"source"})
     return Wishes(name, plain if priority is None else {**plain, "priority": priority_of(priority)})
 

@@ -100,7 +100,14 @@ def open_house(parts: Parts) -> House:
             per_stranger=settings.bad_key_limit,
             per_worker=settings.worker_rate_limit,
         ),
-        checks={TRANSCODE: Allowing(settings.source_folders, settings.ladders, Uploads(parts.store).find)},
+        checks={
+            TRANSCODE: Allowing(
+                settings.source_folders,
+                settings.ladders,
+                Uploads(parts.store).find,
+                private=settings.allow_private_sources,
+            )
+        },
         rooms=upload_room(parts),
         **observers(parts, artifacts),
         **for_workers(parts),

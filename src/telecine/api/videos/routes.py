@@ -22,7 +22,7 @@ from telecine.engine.keys import Caller
 from telecine.engine.shown import Page
 from telecine.errors import NotAllowed
 from telecine.flows.transcode.flow import NAME
-from telecine.flows.transcode.spec import TranscodeSpec
+from telecine.flows.transcode.spec import TranscodeSpec, parse
 from telecine.videos import versions
 from telecine.videos.again import FIXED, retranscode
 from telecine.videos.allowing import Allowing
@@ -160,6 +160,8 @@ async def retranscode_video(
     if bad := next((name for name in wanted.wishes if name in FIXED), None):
         raise NotAllowed(f"{bad!r} of a video stays as it is: create another one")
     wishes = {**wanted.wishes, **({} if wanted.qualities is None else {"qualities": wanted.qualities})}
+    if isinstance(check := house.checks.get(NAME), Allowing):
+        check.sensible(parse({**wishes, "source": "/the/same"}))
     begun = await retranscode(house.engine, video_id, wishes, priority=wanted.priority)
     return answer(Begun(begun.video, begun.job_id, begun.how), status=202)
 
