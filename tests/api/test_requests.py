@@ -60,6 +60,7 @@ async def test_a_line_has_the_template_the_status_and_the_key(front: Front, line
     [line] = [line for line in read(lines) if line["logger"] == "telecine.access"]
     told = {name: line[name] for name in ("method", "route", "status", "key", "request")}
     assert told == {"method": "GET", "route": "/api/v1/me", "status": 200, "key": key.id, "request": "r1"}
+    assert line["message"] == f"GET /api/v1/me 200 {line['ms']} ms"
     assert "very-secret" not in lines.getvalue()
 
 
@@ -71,6 +72,23 @@ async def test_a_login_link_is_in_no_line(front: Front, lines: io.StringIO) -> N
 
     assert link not in lines.getvalue()
     assert '"route": "/login/{link}"' in lines.getvalue()
+
+
+async def test_a_line_has_the_real_address(front: Front, lines: io.StringIO) -> None:
+    await front.ada.get("/api/v1/jobs/4711?token=very-secret")
+    await front.ada.get("/media/v/nobodys-film/master.m3u8")
+
+    [job, film] = [line for line in read(lines) if line["logger"] == "telecine.access"]
+    assert (job["route"], job["message"]) == ("/api/v1/jobs/{job_id}", f"GET /api/v1/jobs/4711 404 {job['ms']} ms")
+    assert str(film["message"]).startswith("GET /media/v/nobodys-film/master.m3u8 404 ")
+
+
+async def test_a_signed_link_is_in_no_line(front: Front, lines: io.StringIO) -> None:
+    await front.nobody.get("/media/t/signed-and-secret/film/master.m3u8")
+    await front.nobody.get("/odd/media/t/signed-and-secret/film/master.m3u8")
+
+    assert len(read(lines)) == 2
+    assert "signed-and-secret" not in lines.getvalue()
 
 
 async def test_probes_are_not_worth_a_line(front: Front, lines: io.StringIO) -> None:

@@ -1,5 +1,7 @@
 """Requests as observers see them: streams while they are open, ends of all kinds."""
 
+import io
+import logging
 from typing import Any
 
 import pytest
@@ -7,7 +9,8 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Message, Receive, Scope, Send
 
 from telecine.api.watch import Visit, Watch
-from telecine.observe.requests import RequestMetrics
+from telecine.observe.logs import Formatter
+from telecine.observe.requests import AccessLines, RequestMetrics, is_chatter
 
 
 async def nothing() -> Message:
@@ -83,3 +86,41 @@ def test_a_refused_socket_is_no_stream() -> None:
     run(refuse, notes, kind="websocket")
 
     assert notes.heard == [("came", 0), ("over", 403)]
+
+
+@pytest.mark.parametrize(
+    ("method", "route", "status", "is_one"),
+    [
+        ("GET", "/media/v/{video}/s/{piece}", 206, True),
+        ("HEAD", "/media/v/{video}/master.m3u8", 200, True),
+        ("GET", "/media/v/{video}/s/{piece}", 404, False),
+        ("GET", "/api/worker/source/{task}/{token}/bytes", 206, True),
+        ("PUT", "/api/worker/artifacts/{task}/{token}/{name}", 200, False),
+        ("POST", "/api/worker/heartbeat", 200, True),
+        ("POST", "/api/worker/heartbeat", 410, False),
+        ("GET", "/api/v1/jobs", 200, False),
+    ],
+)
+def test_reading_bytes_and_beating_is_chatter_while_it_goes_well(
+    method: str, route: str, status: int, is_one: bool
+) -> None:
+    visit = Visit("r1", "http", method, [], route=route, status=status)
+
+    assert is_chatter(visit) is is_one
+
+
+def test_a_line_for_people_says_things_once() -> None:
+    visit = Visit("r1", "http", "GET", [], path="/api/v1/jobs/7", route="/api/v1/jobs/{job_id}", status=200, key_id="k")
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(Formatter("text"))
+    log = logging.getLogger("telecine.access")
+    log.addHandler(handler)
+    level = log.level
+    log.setLevel(logging.INFO)
+
+    AccessLines().over(visit)
+    log.removeHandler(handler)
+    log.setLevel(level)
+
+    assert stream.getvalue().partition("INFO")[2].strip() == "GET /api/v1/jobs/7 200 0.0 ms key=k"

@@ -26,6 +26,8 @@ _USUAL = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 
 # Their own stories, which ours replace; what goes wrong in them is heard.
 QUIET = ("uvicorn", "uvicorn.error", "uvicorn.access", "websockets", "httpx", "httpcore", "asyncio", "opentelemetry")
+# What the message of these loggers says already: not twice in a line for people.
+_SAID = {"telecine.access": ("method", "route", "status", "ms")}
 # C0, DEL, C1 and the two separators that some readers take for the end of a line.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Each secret below has one of these beside it. Most lines have none, and to look for them costs next to nothing.
@@ -110,7 +112,8 @@ def _as_json(logger: Any, name: str, event: Event) -> str:
 
 def _as_text(logger: Any, name: str, event: Event) -> str:
     at, level, message = event.pop("at"), event.pop("level"), event.pop("message")
-    event.pop("logger")
+    for said in _SAID.get(event.pop("logger"), ()):
+        event.pop(said, None)
     error = event.pop("error", None)
     more = "".join(f" {key}={value}" for key, value in event.items())
     lines = [f"{at[:19].replace('T', ' ')}Z {level.upper():<7} {message}{more}"]

@@ -16,6 +16,11 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 CHATTER = frozenset(
     {"/health", "/health/live", "/api/health", "/metrics", "/api/worker/heartbeat", "/api/worker/claim"}
 )
+# Bytes in pieces: a film that is watched is a hundred of these.
+BYTES = ("/media/", "/api/worker/source/", "/api/worker/artifacts/", "/api/worker/kept/", "/api/worker/digest/")
+# In these addresses is a secret: the template stands for them, wherever a proxy has put them.
+SECRET = ("/login/", "/media/t/")
+LONGEST_PATH = 300
 BAD = 400
 
 # When each series began is of no use to anybody, and would double their number.
@@ -63,7 +68,7 @@ class RequestMetrics:
 
 
 class AccessLines:
-    """One line for each request: what was asked for, by which key, how it went. No address, no query, no body."""
+    """One line for each request: what was asked for, by which key, how it went. No query, no body."""
 
     def came(self, visit: Visit) -> None:
         return None
@@ -76,8 +81,16 @@ class AccessLines:
         if log.isEnabledFor(level):
             ms = round(visit.seconds * 1000, 1)
             told = {"method": visit.method, "route": visit.route, "status": visit.status, "ms": ms, "key": visit.key_id}
-            log.log(level, "%s %s %s", visit.method, visit.route, visit.status, extra=told)
+            log.log(level, "%s %s %s %s ms", visit.method, _path(visit), visit.status, ms, extra=told)
+
+
+def _path(visit: Visit) -> str:
+    if any(place in visit.path for place in SECRET):
+        return visit.route
+    return visit.path if len(visit.path) <= LONGEST_PATH else visit.path[:LONGEST_PATH] + "…"
 
 
 def is_chatter(visit: Visit) -> bool:
-    return visit.route in CHATTER and visit.status < BAD
+    if visit.status >= BAD:
+        return False
+    return visit.route in CHATTER or (visit.method in ("GET", "HEAD") and visit.route.startswith(BYTES))

@@ -7,7 +7,8 @@ from typing import Protocol
 
 
 class Visit(Protocol):
-    """`route` is the template of the address, never the address itself; `kind` is http or websocket."""
+    """`route` is the template of the address, `path` the address itself without its query: for lines, never for
+    labels; `kind` is http or websocket."""
 
     @property
     def id(self) -> str: ...
@@ -15,6 +16,8 @@ class Visit(Protocol):
     def kind(self) -> str: ...
     @property
     def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
     @property
     def route(self) -> str: ...
     @property
