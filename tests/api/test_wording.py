@@ -75,3 +75,11 @@ async def test_unknown_routes_and_methods_are_told_which_there_are(front: Front)
 
     assert nowhere == "there is no route /api/v1/jobz; /openapi.json lists all of them"
     assert method == "/api/v1/jobs takes GET, POST, not PUT"
+
+
+async def test_a_problem_with_an_upload_names_its_request(front: Front) -> None:
+    words = {"Tus-Resumable": "1.0.0", "X-Request-Id": "r7"}
+
+    answer = await front.ada.post("/api/v1/uploads", headers=words)
+
+    assert (answer.status_code, answer.json()["instance"]) == (400, "r7")

@@ -60,7 +60,8 @@ def test_a_job_is_followed_from_its_first_moment_to_its_last(source: Source, tmp
         assert states(waiting) == {
             "90p": ("pending", 0), "180p": ("pending", 0), "audio-1": ("completed", 4), "360p": ("skipped", 0)
         }  # fmt: skip
-        assert "320×180" in (quality(waiting, "360p").error_message or "")
+        assert "320×180" in (quality(waiting, "360p").reason or "")
+        assert quality(waiting, "360p").error_message is None
         assert quality(waiting, "audio-1").started_at <= quality(waiting, "audio-1").completed_at  # type: ignore[operator]
         assert (waiting.status, waiting.step, await status(house, job_id)) == ("processing", "transcode", "processing")
 

@@ -68,7 +68,7 @@ def _facts(view: JobView, now: Instant) -> Table:
         "after": ", ".join(map(str, view.waits_for)),
         "dedupe key": view.dedupe_key or "",
         "generation": str(view.generation) if view.generation > 1 else "",
-        "failed attempts": str(view.retries or ""),
+        "retries": str(view.retries or ""),
         "workers": ", ".join(f"{worker.name or '?'} ({worker.id})" for worker in view.workers),
         "spec": show.short(show.compact(view.spec), 400) if view.spec else "",
     }

@@ -170,7 +170,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     out.print(table)
     if left_out:
         names = ", ".join(one["quality"] for one in left_out)
-        out.print(show.dim(f"Left out: {names}; {left_out[0]['error_message']}."))
+        out.print(show.dim(f"Left out: {names}; {left_out[0]['reason']}."))
     out.print()
     out.print(_figures(summary))
     for warning in summary["warnings"]:

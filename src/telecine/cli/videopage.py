@@ -77,7 +77,7 @@ def _qualities(state: Progress, now: Instant) -> list[RenderableType]:
         done = f"{one.segments_completed}/{one.segments_total}" if one.segments_total else ""
         bar = show.bar(one.progress_percent / 100, width=12, style=STEP_TONES.get(one.status, "bright_black"))
         started, completed = show.ago(one.started_at, now), show.ago(one.completed_at, now)
-        table.add_row(one.quality, _status(one), done, bar, started, completed, one.error_message or "")
+        table.add_row(one.quality, _status(one), done, bar, started, completed, one.error_message or one.reason or "")
     return [table]
 
 

@@ -103,7 +103,7 @@ def _job(row: Row, graph: Graph) -> JobView:
     seen = [*loads(row["attempts"], []), *loads(row["running"], [])]
     problems = loads(row["problems"], [])
     return JobView(
-        **_plain(row),
+        **{**_plain(row), "phase": _phase(row, graph)},
         flow_version=graph.version,
         progress=job_progress(graph, rows, running, row["status"]),
         plan={graph.stages[n].name: r.total for n, r in rows.items() if graph.stages[n].fan_out and r.total},
@@ -113,7 +113,7 @@ def _job(row: Row, graph: Graph) -> JobView:
         ),
         outputs=tuple(output_of(item, graph) for item in loads(row["outputs"], [])),
         warnings=tuple(_problem(p, graph) for p in problems if p["optional"] or graph.stages[p["stage"]].optional),
-        retries=sum(item.get("bad", 0) for item in seen),
+        retries=_retries(seen, counts),
         workers=_workers(seen),
         waits_for=tuple(loads(row["waits_for"], [])),
         results=tuple(
@@ -135,6 +135,18 @@ def _plain(row: Row) -> dict[str, Any]:
         "cancel_asked": bool(row["cancel_asked"]),
         "warning_count": row["warnings"],
     }
+
+
+def _phase(row: Row, graph: Graph) -> str:
+    """Where the job is, or was when it failed: what was never reached is no place where it stands."""
+    failed_in = loads(row["error"], {}).get("stage") if row["status"] == Status.FAILED else None
+    return next((stage.phase.value for stage in graph.stages if stage.name == failed_in), str(row["phase"]))
+
+
+def _retries(seen: list[dict[str, Any]], counts: Mapping[int, Mapping[str, int]]) -> int:
+    """Failed attempts after which another one was made or follows: not the last one of a task that was given up."""
+    given_up = sum(states.get(State.ERROR, 0) for states in counts.values())
+    return max(0, sum(int(item.get("bad", 0)) for item in seen) - given_up)
 
 
 class Tally:

@@ -100,7 +100,8 @@ class JobLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView(JobLine):
-    """A job in full. `plan` gives the number of positions of each fanned-out stage that has been planned.
+    """A job in full. `plan` gives the number of positions of each fanned-out stage that has been planned, `retries` the
+    failed attempts after which another one follows, `phase` that of the stage in which a failed job failed.
 
     `outputs`, `warnings` and `results` hold the first hundred, results of the last stage first; `output_count` and
     `warning_count` tell how many there are.

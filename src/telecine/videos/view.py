@@ -22,7 +22,9 @@ EARLY, ENCODING = 0.03, 0.89
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """One rung or audio track. Times are those of its first and last recorded segment."""
+    """One rung or audio track. Times are those of its first and last recorded segment; `reason` says why it was
+    skipped, which is no error.
+    """
 
     quality: str
     kind: Literal["video", "audio"]
@@ -34,6 +36,7 @@ class Quality:
     started_at: Instant | None = None
     completed_at: Instant | None = None
     error_message: str | None = None
+    reason: str | None = None
     width: int | None = None
     height: int | None = None
 
@@ -106,7 +109,7 @@ def qualities(plan: Plan, counts: Mapping[str, Count], dropped: Mapping[str, str
     for one in plan.sounds:
         yield _quality(plan, (one.track.name, None), counts.get(one.track.name), dropped, job)
     for skipped in plan.skipped:
-        yield Quality(quality=skipped.name, kind="video", status="skipped", error_message=skipped.reason)
+        yield Quality(quality=skipped.name, kind="video", status="skipped", reason=skipped.reason)
 
 
 def _quality(

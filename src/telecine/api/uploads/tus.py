@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from telecine.api.problems import KIND, of_error
+from telecine.api.watch import current_id
 from telecine.errors import TelecineError
 from telecine.facts import SECOND, Instant
 
@@ -47,7 +48,15 @@ class TusError(TelecineError):
 
     def answer(self) -> Response:
         title = "Checksum Mismatch" if self.status == MISMATCH else HTTPStatus(self.status).phrase
-        body = {"type": "about:blank", "title": title, "status": self.status, "code": self.code, "detail": str(self)}
+        body: dict[str, Any] = {
+            "type": "about:blank",
+            "title": title,
+            "status": self.status,
+            "code": self.code,
+            "detail": str(self),
+        }
+        if request_id := current_id():
+            body["instance"] = request_id
         return JSONResponse(body, status_code=self.status, media_type=KIND, headers=self.headers)
 
 

@@ -32,6 +32,7 @@ QUALITY: dict[str, Any] = {
     "started_at": _AT + 2_000,
     "completed_at": None,
     "error_message": None,
+    "reason": None,
     "width": 1_280,
     "height": 720,
 }
