@@ -31,7 +31,9 @@ async def test_only_an_administrator_registers_workers(front: Front) -> None:
 async def test_only_a_worker_speaks_as_one(front: Front) -> None:
     for client, status in ((front.ada, 403), (front.admin, 403), (front.nobody, 401)):
         assert (await client.get("/api/worker/terms")).status_code == status
-    terms = (await front.worker.get("/api/worker/terms")).json()
+    answer = await front.worker.get("/api/worker/terms")
+    terms = answer.json()
+    assert answer.headers["X-Telecine-Worker"] != ""
     assert (terms["version"], terms["lease_ms"], terms["shared"]) == (1, front.parts.engine.lease, False)
 
 

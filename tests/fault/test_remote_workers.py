@@ -223,6 +223,16 @@ def test_a_worker_with_a_bad_key_ends_with_one_sentence(post: Outpost, tmp_path:
         asyncio.run(asyncio.wait_for(run_remote_worker(settings, []), 60))
 
 
+@pytest.mark.parametrize("text", ["hello", f"tcn_owner_{'0' * 12}_{'1' * 64}_8d1c03f2"])
+def test_what_is_no_key_of_a_worker_is_told_what_one_looks_like(tmp_path: Path, text: str) -> None:
+    key = tmp_path / "other.key"
+    key.write_text(text)
+    key.chmod(0o600)
+
+    with pytest.raises(BadSpec, match="look like tcn_worker_…"):
+        read_key(key)
+
+
 def test_a_key_that_everybody_can_read_is_refused(post: Outpost) -> None:
     key = post.register_by_command("open")
     mode, text = key.stat().st_mode & 0o777, read_key(key)

@@ -10,6 +10,8 @@ from telecine.errors import Refused
 from telecine.wire.said import Clean, Label, Name, Request, Said, small
 
 VERSION = 1
+# The name of the key, percent-encoded, with the terms: a field would be refused by workers that do not know it yet.
+NAME_HEADER = "X-Telecine-Worker"
 ABOUT_BYTES = 10 * 1024  # of capabilities, and of metadata
 
 
@@ -47,6 +49,11 @@ class Terms(Said):
     trace: str | None = Field(None, description="From which the ids of traces are made, if the server traces")
     links: bool = Field(False, description="Bytes may go straight into the bucket: ask for a `link` first")
     shared: bool = Field(description="Artifacts are in a bucket, so a file on the server's disk is stored there, too")
+
+
+def listed_name(key: str, own: str) -> str:
+    """How a worker is listed: its key's name, and its own if that is another."""
+    return own if own == key else f"{key}/{own}"
 
 
 class Enlist(Said):

@@ -202,9 +202,14 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
         served = ", ".join(flow.name for flow in flows)
         place = settings.shown("database_url")
         async with housekeeping(parts):
-            log.info("worker %s serves %s with %s slots on %s", settings.worker_name, served, settings.slots, place)
+            slots = slots_told(settings.slots)
+            log.info("worker %s serves %s with %s on %s", settings.worker_name, served, slots, place)
             await worker.run()
         log.info("worker %s has left", settings.worker_name)
+
+
+def slots_told(count: int) -> str:
+    return "1 slot" if count == 1 else f"{count} slots"
 
 
 def make_scratch(folder: Path) -> None:

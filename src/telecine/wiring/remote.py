@@ -13,10 +13,9 @@ from typing import Any
 from telecine import worker as working
 from telecine.engine.remote import Remotes
 from telecine.errors import BadSpec, StoreError
-from telecine.flow import Flow
 from telecine.settings import Settings
-from telecine.wire.joining import Terms
-from telecine.wiring import Parts, built_in_flows, make_scratch
+from telecine.wire.joining import Terms, listed_name
+from telecine.wiring import Parts, built_in_flows, make_scratch, slots_told
 from telecine.wiring.observing import open_tracing
 from telecine.worker.contact import Contact
 from telecine.worker.far import Barred, FarBell, FarWords, Server
@@ -70,12 +69,12 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
             lease=terms.lease_ms,
             observer=tracing,
         )
-        served: list[Flow | FlowSource] = [*flows, *sources]
-        worker = working.Worker(words, FarBell(words), served, options, world, beat_words)
+        worker = working.Worker(words, FarBell(words), [*flows, *sources], options, world, beat_words)
         worker.obey_signals()
-        log.info("worker %s works for %s with %s slots", settings.worker_name, settings.server_url, settings.slots)
+        listed = listed_name(words.key_name or settings.worker_name, settings.worker_name)
+        log.info("worker %s works for %s with %s", listed, settings.server_url, slots_told(settings.slots))
         await worker.run()
-        log.info("worker %s has left", settings.worker_name)
+        log.info("worker %s has left", listed)
 
 
 async def _terms(words: FarWords, barred: Barred, world: World) -> Terms:
@@ -104,6 +103,10 @@ def read_key(path: Path | None) -> str:
         raise BadSpec(f"everybody on this machine may read the key in {path}: `chmod 600 {path}` first")
     if not text:
         raise BadSpec(f"there is no key in {path}")
+    if not text.startswith("tcn_worker_"):
+        raise BadSpec(
+            f"what is in {path} is no worker's key, those look like tcn_worker_…: `telecine workers register`"
+        )
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from urllib.parse import quote
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -14,7 +15,7 @@ from telecine.api.worker.room import Here
 from telecine.engine.keys import Scope
 from telecine.engine.register import Registration
 from telecine.facts import DAY, Mode
-from telecine.wire.joining import Enlist, Enlisted, Register, Registered, Terms, check_version
+from telecine.wire.joining import NAME_HEADER, Enlist, Enlisted, Register, Registered, Terms, check_version, listed_name
 from telecine.wire.said import OfWorker
 
 router = APIRouter(prefix="/api/worker", tags=["worker"])
@@ -45,7 +46,7 @@ async def terms(who: Worker, room: Here) -> Response:
         links=bucket,
         shared=bucket,
     )
-    return answer(told)
+    return answer(told, headers={NAME_HEADER: quote(who.name, safe="")})
 
 
 @router.post("/enlist", response_model=Enlisted, status_code=201, responses=answers(401, 403, 422, 429))
@@ -55,7 +56,7 @@ async def enlist(said: Enlist, who: Worker, room: Here) -> Response:
     about = await room.remotes.about(who.key_id)
     registration = Registration(
         # Whoever holds the key may not pass for somebody else.
-        name=who.name if said.name == who.name else f"{who.name}/{said.name}",
+        name=listed_name(who.name, said.name),
         hostname=said.hostname,
         lanes=tuple(said.lanes),
         slots=said.slots,

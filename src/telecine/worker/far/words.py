@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import RootModel
 
@@ -28,7 +29,7 @@ from telecine.facts import (
     Word,
     WorkerId,
 )
-from telecine.wire.joining import VERSION, Enlisted, Terms
+from telecine.wire.joining import NAME_HEADER, VERSION, Enlisted, Terms
 from telecine.wire.said import MOST_LINES, Answers, Leases, OrdersSaid
 from telecine.wire.values import (
     answer_from,
@@ -67,6 +68,7 @@ class FarWords:
         self._enlisting: str | None = None  # the request that has no answer yet
         self._hurry = asyncio.Event()
         self._told = ""
+        self.key_name = ""  # as the server calls it; known with its terms
         self.fruitless = False  # the last claim came back with nothing, and sooner than it should
         self._far = FarPlace(server, world)
         self.place: Place = self._far
@@ -80,7 +82,9 @@ class FarWords:
         self._hurry.set()
 
     async def terms(self) -> Terms:
-        found = read(Terms, await self._server.ask("GET", "terms"))
+        answer = await self._server.ask("GET", "terms")
+        found = read(Terms, answer)
+        self.key_name = unquote(answer.headers.get(NAME_HEADER, ""))
         self._far.links = found.links
         return found
 
