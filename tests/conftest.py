@@ -4,9 +4,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.postgres import fresh_schema, shared_postgres
+
+# A busy machine is no fault of the code: no test passes or fails by time.
+hypothesis.settings.register_profile("telecine", deadline=None)
+hypothesis.settings.load_profile("telecine")
 from tests.redis import shared_redis
 
 
