@@ -8,11 +8,11 @@ import hypothesis
 import pytest
 
 from tests.postgres import fresh_schema, shared_postgres
+from tests.redis import shared_redis
 
 # A busy machine is no fault of the code: no test passes or fails by time.
 hypothesis.settings.register_profile("telecine", deadline=None)
 hypothesis.settings.load_profile("telecine")
-from tests.redis import shared_redis
 
 
 @pytest.fixture(scope="session")
