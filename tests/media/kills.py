@@ -78,6 +78,8 @@ class Killer:
         worker = self.worker if self.worker is not None and self.worker.poll() is None else self.start()
         await self._encodes(job_id, worker, len(self.recorded) + self.dice.randint(0, 2))
         await asyncio.sleep(self.dice.random() * 0.3)
+        if whom != "child":
+            await self._no_last_chance(worker)
         children = media_children(worker.pid)
         self.recorded |= {place: str(one.kept.key) for place, one in (await self.house.pieces(job_id)).items()}
         if whom != "child":
@@ -90,21 +92,31 @@ class Killer:
             await self._count(job_id)
 
     async def _encodes(self, job_id: int, worker: subprocess.Popen[bytes], goal: int) -> None:
-        """Until there are so many segments and a child is at work.
-
-        A task that was lost twice without news is left in peace: a third time would put it in quarantine, rightly.
-        """
+        """Until there are so many segments and a child is at work."""
 
         async def there() -> bool:
             await self.house.hurry()
             job = await self.house.views.job(job_id)
             assert job.ended_at is None, f"the job was {job.status} before all were killed: {job.error}"
             assert worker.poll() is None, "the worker ended by itself"
-            [weak] = await self.house.sql("select count(*) as n from task where state = 'running' and losses > 1")
-            enough = len(await self.house.pieces(job_id)) >= goal
-            return enough and not weak["n"] and bool(media_children(worker.pid))
+            return len(await self.house.pieces(job_id)) >= goal and bool(media_children(worker.pid))
 
         await until(there, f"job {job_id} has {goal} segments")
+
+    async def _no_last_chance(self, worker: subprocess.Popen[bytes]) -> None:
+        """Stop the worker where it holds no task that was lost twice without news: a third time is quarantine, rightly.
+
+        It stays stopped, so that it claims no such task between this look and its death.
+        """
+
+        async def stopped() -> bool:
+            worker.send_signal(signal.SIGSTOP)
+            weak = await self.house.sql("select id from task where state = 'running' and losses > 1")
+            if weak:
+                worker.send_signal(signal.SIGCONT)
+            return not weak
+
+        await until(stopped, "the worker holds nothing that was lost twice")
 
     async def _count(self, job_id: int) -> None:
         """What lay there closed and unrecorded when the worker died."""
