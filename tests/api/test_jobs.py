@@ -50,7 +50,7 @@ async def test_a_repeat_with_the_same_key_is_the_same_job(front: Front) -> None:
     somebody = await front.bob.post(JOBS, json={"flow": "film"}, headers=key)
 
     assert (first.status_code, again.status_code) == (201, 200)
-    assert again.json() == {"id": first.json()["id"], "created": False}
+    assert again.json() == {"id": first.json()["id"], "created": False, "webhook": None}
     assert (other.status_code, other.json()["code"]) == (409, "key_reused")
     assert somebody.status_code == 201
 
@@ -61,7 +61,7 @@ async def test_an_unfinished_twin_is_the_answer(front: Front) -> None:
 
     twin = await front.ada.post(JOBS, json={"flow": "film", "dedupe_key": "d"})
 
-    assert (twin.status_code, twin.json()) == (200, {"id": first, "created": False})
+    assert (twin.status_code, twin.json()) == (200, {"id": first, "created": False, "webhook": None})
 
 
 @pytest.mark.parametrize(

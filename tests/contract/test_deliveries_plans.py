@@ -55,9 +55,12 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("webhook_list", {"owner": "ada", "below": FOREVER, "wanted": SOME}),
     ("webhook_list", {"owner": "rare", "below": FOREVER, "wanted": SOME}),
     ("webhook_find", {"id": 7}),
-    ("webhook_count", {"owner": "rare", "job_id": 9}),
+    ("webhook_count", {"owner": "rare"}),
+    ("webhook_counts", {"ids": [9]}),
+    ("webhook_of_jobs", {"ids": [9]}),
+    ("webhook_passing", {"owner": "rare", "most": SOME}),
     ("webhook_drop", {"id": 7, "owner": "rare"}),
-    ("webhook_prune", {"age": 900 * DAY}),
+    ("webhook_prune", {"age": 900 * DAY, "wanted": SOME}),
 ]
 
 

@@ -130,7 +130,7 @@ async def submit_jobs(wanted: Jobs, who: Owner, house: Here, key: IdempotencyKey
     """Submit up to a thousand jobs in one transaction. 200: all of them were there before."""
     made = await submit_all(house, who, wanted.jobs, key, batch=len(wanted.jobs))
     status = 201 if any(one.created for one in made) else 200
-    return answer(AllMade(tuple(Made(one.job_id, one.created) for one in made)), status=status)
+    return answer(AllMade(tuple(made)), status=status, headers={"Cache-Control": "no-store"})
 
 
 @router.post("/cancel", response_model=Sum, responses=PROBLEMS)

@@ -192,8 +192,10 @@ EXAMPLES: dict[str, Any] = {
     "KeyView": KEY,
     "AllKeys": {"items": [KEY]},
     "MadeKey": {"id": "1f0c9a3be27d", "key": "tcn_owner_1f0c9a3be27d_…", "expires_at": None},
-    "Made": {"id": 7, "created": True},
-    "AllMade": {"jobs": [{"id": 7, "created": True}, {"id": 8, "created": True}]},
+    "Made": {"id": 7, "created": True, "webhook": {"id": 3, "key": "whsec_…"}},
+    "AllMade": {
+        "jobs": [{"id": 7, "created": True, "webhook": None}, {"id": 8, "created": True, "webhook": None}],
+    },
     "Standing": {"id": 7, "status": "cancelled"},
     "Sum": {
         "matched": 3,

@@ -93,8 +93,8 @@ class Reason(BaseModel):
 async def submit_job(wanted: NewJob, who: Owner, request: Request, key: IdempotencyKey = None) -> Response:
     """Submit a job. 201: made; 200: it was there before, by its key or as an unfinished twin."""
     [made] = await submit_all(house_of(request), who, [wanted], key)
-    place = {"Location": f"/api/v1/jobs/{made.job_id}"}
-    return answer(Made(made.job_id, made.created), status=201 if made.created else 200, headers=place)
+    headers = {"Location": f"/api/v1/jobs/{made.id}", **(FRESH if made.webhook else {})}
+    return answer(made, status=201 if made.created else 200, headers=headers)
 
 
 @single.get("", response_model=Page[JobLine], responses=answers(401, 403, 422, 429))

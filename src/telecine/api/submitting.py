@@ -9,9 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from telecine.api.house import House
+from telecine.api.webhooks import Receiver, webhooks_of
 from telecine.api.words import Id, Moment, Name, Priority, Subject
 from telecine.engine.keys import Caller
-from telecine.engine.submit import Submission, Submitted
+from telecine.engine.submit import Submission
+from telecine.engine.telling import Hook, submit_telling
 from telecine.errors import NotAllowed
 
 MOST_AFTER = 100
@@ -38,14 +40,17 @@ class NewJob(BaseModel):
     skip: list[Name] = Field([], max_length=MOST_AFTER, description="Stages that need not run")
     dedupe_key: Name | None = Field(None, description="Joins an unfinished job with the same one")
     owner: Name | None = Field(None, description="Whose job it is, if an administrator submits it for somebody else")
+    webhook: Receiver | None = Field(None, description="Who is told how it ends; its key is in the answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The job; `created` is false if it was there before: a repeat, or an unfinished twin."""
+    """The job; `created` is false if it was there before: a repeat, or an unfinished twin. `webhook` is who is told of
+    it, if that was asked for and the job had not ended before; its key signs what it gets."""
 
     id: int
     created: bool
+    webhook: Hook | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +63,17 @@ class Standing:
 
 async def submit_all(
     house: House, who: Caller, wanted: Sequence[NewJob], key: str | None, batch: int = 0
-) -> list[Submitted]:
+) -> list[Made]:
     """All or none."""
     for one in wanted:
         if (check := house.checks.get(one.flow)) is not None:
             await check(one.spec, who)
     some = [submission(one, who, _key(key, place), batch) for place, one in enumerate(wanted)]
-    return await house.engine.submit_many(some)
+    if all(one.webhook is None for one in wanted):
+        return [Made(made.job_id, made.created) for made in await house.engine.submit_many(some)]
+    wishes = [None if one.webhook is None else one.webhook.wish(who.owner) for one in wanted]
+    hooked = await submit_telling(house.engine, webhooks_of(house), list(zip(some, wishes, strict=True)))
+    return [Made(one.submitted.job_id, one.submitted.created, one.webhook) for one in hooked]
 
 
 def _key(key: str | None, place: int) -> str | None:

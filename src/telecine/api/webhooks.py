@@ -36,8 +36,8 @@ _LINKS: dict[str, Any] = {
 }
 
 
-class NewWebhook(BaseModel):
-    """An address that wants to be told."""
+class Receiver(BaseModel):
+    """An address that wants to be told, of the job that it comes with."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -56,6 +56,14 @@ class NewWebhook(BaseModel):
         max_length=5,
         description="Which events are told; unless named, how jobs end",
     )
+
+    def wish(self, owner: str, job_id: int | None = None) -> Wish:
+        return Wish(url=self.url, owner=owner, format=self.format, kinds=tuple(self.kinds), job_id=job_id)
+
+
+class NewWebhook(Receiver):
+    """An address that wants to be told."""
+
     job_id: Id | None = Field(None, description="Only of this job, which must not have ended; else of all of yours")
 
 
@@ -95,8 +103,7 @@ def deliveries_of(house: House) -> Deliveries:
 )
 async def create(who: Owner, house: Here, wanted: NewWebhook) -> Response:
     """Tell an address what becomes of your jobs, or of one of them."""
-    wish = Wish(url=wanted.url, owner=who.owner, format=wanted.format, kinds=tuple(wanted.kinds), job_id=wanted.job_id)
-    made = await webhooks_of(house).add(wish, sees=who.sees)
+    made = await webhooks_of(house).add(wanted.wish(who.owner, wanted.job_id), sees=who.sees)
     return answer(MadeWebhook(webhook=made.webhook, key=made.key), status=201, headers=FRESH)
 
 

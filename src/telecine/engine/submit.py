@@ -28,7 +28,8 @@ class Submission:
     """What somebody wants done. `key` makes a repeat harmless; `dedupe_key` joins an unfinished twin.
 
     `within`: whose jobs it may come after, and whose subjects it may be about; None: anybody's. `batch`: how many were
-    submitted together under keys that belong together, so that a part of them is not taken for a repeat.
+    submitted together under keys that belong together, so that a part of them is not taken for a repeat. `told`: who
+    shall be told of it, so that a repeat says the same.
     """
 
     flow: str
@@ -43,6 +44,7 @@ class Submission:
     dedupe_key: str | None = None
     within: str | None = None
     batch: int = 0
+    told: str = ""
 
 
 class Submitted(NamedTuple):
@@ -94,7 +96,7 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     for place, job_id in numbered.items():
         if place not in known:
             _add(batch, job_id, wanted[place], outcomes)
-    plain = not any(one.key or one.dedupe_key or one.after or one.subject for one, _, _ in wanted)
+    plain = not any(one.key or one.dedupe_key or one.after or one.subject or one.told for one, _, _ in wanted)
     yield from batch.write(alone=plain)
     yield from _introduce([one for place, one in enumerate(wanted) if place not in known])
     lanes = frozenset(batch.lanes)
@@ -237,5 +239,6 @@ def digest_of(one: Submission) -> str:
         one.skip,
         one.dedupe_key,
         *([one.batch] if one.batch else ()),
+        *([one.told] if one.told else ()),
     ]
     return hashlib.sha256(json.dumps(json.loads(dumps(body)), sort_keys=True).encode()).hexdigest()

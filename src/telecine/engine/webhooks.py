@@ -31,10 +31,13 @@ KINDS = ("job.created", "job.retried", *ENDS)
 
 MOST_OF_OWNER = 50
 MOST_OF_JOB = 10
+# Of single jobs, all together: they go with their jobs, so this is what somebody can pile up in a month.
+MOST_PASSING = 100_000
 LONGEST_URL = 2_048
 LOWEST_PORT = 1_024
 WEB_PORTS = {"http": 80, "https": 443}
 OF_JOB_KEPT: Millis = 30 * DAY
+PRUNED_AT_ONCE = 1_000
 FOREVER = 2**62
 
 
@@ -87,17 +90,19 @@ class Webhooks:
 
     def adding(self, wish: Wish, fresh: str, *, sees: str | None = None) -> Steps[Made]:
         """The steps of it, for a transaction that does more. `fresh` is a secret, should the database have none yet."""
+        self.check(wish)
+        if wish.job_id is not None:
+            yield from _open_job(wish.job_id, sees)
+        wanted = row_of(wish)
+        yield from room_for([wanted])
+        [row] = yield Ask("webhook_add", wanted)
+        return Made(webhook=_view(row), key=shown_key(signing_key((yield from secret_of(fresh)), row["id"])))
+
+    def check(self, wish: Wish) -> None:
+        """Refuse what could never be told."""
         check_url(wish.url, self._private)
         if unknown := [kind for kind in wish.kinds if kind not in KINDS]:
             raise BadSpec(f"{unknown[0]!r} is told to nobody; choose among {', '.join(KINDS)}")
-        if wish.job_id is not None:
-            yield from _open_job(wish.job_id, sees)
-        yield from _room(wish.owner, wish.job_id)
-        kinds = dumps(tuple(dict.fromkeys(wish.kinds)) or ENDS)
-        wanted = {"owner": wish.owner, "url": wish.url, "format": wish.format, "kinds": kinds, "job_id": wish.job_id}
-        [row] = yield Ask("webhook_add", wanted)
-        key = signing_key((yield from secret_of(fresh)), row["id"])
-        return Made(webhook=_view(row), key=shown_key(key))
 
     async def list(self, *, owner: str | None = None, cursor: str | None = None, limit: int = 100) -> Page[WebhookView]:
         [below] = after(cursor, (FOREVER,))
@@ -136,7 +141,12 @@ class Webhooks:
 
     async def prune(self) -> int:
         """Forget webhooks of single jobs that were told long ago; how many."""
-        return len(await self._store.run(lambda: _asked("webhook_prune", {"age": OF_JOB_KEPT})))
+        wanted, total = {"age": OF_JOB_KEPT, "wanted": PRUNED_AT_ONCE}, 0
+        while gone := len(await self._store.run(lambda: _asked("webhook_prune", wanted))):
+            total += gone
+            if gone < PRUNED_AT_ONCE:
+                break
+        return total
 
 
 def secret_of(fresh: str) -> Steps[str]:
@@ -206,12 +216,31 @@ def _open_job(job_id: int, sees: str | None) -> Steps[None]:
         raise WrongState(f"job {job_id} is {rows[0]['status']}: there is nothing left to tell; read it instead")
 
 
-def _room(owner: str, job_id: int | None) -> Steps[None]:
-    [row] = yield Ask("webhook_count", {"owner": owner, "job_id": job_id})
-    if job_id is None and row["own"] >= MOST_OF_OWNER:
-        raise Conflict(f"there are {row['own']} webhooks, and no more than {MOST_OF_OWNER} for one owner: delete one")
-    if job_id is not None and row["of_job"] >= MOST_OF_JOB:
-        raise Conflict(f"job {job_id} has {row['of_job']} webhooks, and no job more than {MOST_OF_JOB}: delete one")
+def room_for(wanted: Sequence[Row]) -> Steps[None]:
+    """`Conflict` unless all of these, which are of one owner, may be made besides what there is."""
+    owner = wanted[0]["owner"]
+    jobs = [row["job_id"] for row in wanted if row["job_id"] is not None]
+    if not jobs:
+        [row] = yield Ask("webhook_count", {"owner": owner})
+        if row["own"] >= MOST_OF_OWNER:
+            raise Conflict(f"there are {row['own']} webhooks, no more than {MOST_OF_OWNER} for one owner: delete one")
+        return
+    for row in (yield Ask("webhook_counts", {"ids": jobs})):
+        if row["of_job"] >= MOST_OF_JOB:
+            said = f"job {row['job_id']} has {row['of_job']} webhooks, and no job more than {MOST_OF_JOB}"
+            raise Conflict(f"{said}: delete one")
+    [row] = yield Ask("webhook_passing", {"owner": owner, "most": MOST_PASSING})
+    if row["found"] + len(jobs) > MOST_PASSING:
+        most = f"{MOST_PASSING:,}"
+        raise Conflict(
+            f"there are {most} webhooks of single jobs, no more for one owner: make one for all of your jobs"
+        )
+
+
+def row_of(wish: Wish) -> dict[str, Any]:
+    """A wish as it is stored."""
+    plain = {"owner": wish.owner, "url": wish.url, "format": wish.format, "job_id": wish.job_id}
+    return {**plain, "kinds": dumps(tuple(dict.fromkeys(wish.kinds)) or ENDS)}
 
 
 def _one(webhook_id: int, owner: str | None) -> Steps[Row]:

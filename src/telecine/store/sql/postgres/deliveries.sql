@@ -5,10 +5,27 @@ insert into webhook (owner, url, format, kinds, job_id, created_at)
 values (:owner::text, :url::text, :format::text, :kinds::text::jsonb, :job_id::bigint, {now})
 returning id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at
 
+-- name: webhook_put
+insert into webhook (owner, url, format, kinds, job_id, created_at)
+select x.owner, x.url, x.format, x.kinds::jsonb, x.job_id, {now}
+from unnest(:webhooks_owner::text[], :webhooks_url::text[], :webhooks_format::text[], :webhooks_kinds::text[],
+    :webhooks_job_id::bigint[]) as x (owner, url, format, kinds, job_id)
+
+-- name: webhook_of_jobs
+select id, owner, url, format, kinds::text as kinds, job_id from webhook where job_id = any (:ids::bigint[]) order by id
+
 -- name: webhook_count
--- Those of all jobs, and those of one.
-select (select count(*) from webhook where owner = :owner::text and job_id is null) as own,
-    (select count(*) from webhook where job_id = :job_id::bigint) as of_job
+-- Those of all jobs.
+select count(*) as own from webhook where owner = :owner::text and job_id is null
+
+-- name: webhook_counts
+-- Those of single jobs, by job.
+select job_id, count(*) as of_job from webhook where job_id = any (:ids::bigint[]) group by job_id
+
+-- name: webhook_passing
+-- Those of single jobs, all together, as far as it matters.
+select count(*) as found from (
+    select 1 from webhook where owner = :owner::text and job_id is not null limit :most::bigint) as w
 
 -- name: webhook_list
 select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook
@@ -30,11 +47,14 @@ select id from gone
 update webhook set disabled_at = coalesce(disabled_at, {now}) where id = any (:ids::bigint[]) returning id
 
 -- name: webhook_prune
--- Of single jobs, which have ended and been told.
-delete from webhook w where w.job_id is not null and w.created_at < {now} - :age::bigint
-  and not exists (select 1 from job j where j.id = w.job_id and j.outcome is null)
-  and not exists (select 1 from delivery d where d.webhook_id = w.id)
-returning w.id
+-- Of single jobs, which have ended so long ago, or are gone, and been told.
+delete from webhook where id in (
+    select w.id from webhook w where w.job_id is not null and w.created_at < {now} - :age::bigint
+      and not exists (select 1 from job j where j.id = w.job_id
+          and (j.outcome is null or j.ended_at >= {now} - :age::bigint))
+      and not exists (select 1 from delivery d where d.webhook_id = w.id)
+    limit :wanted::bigint)
+returning id
 
 -- name: postman_open
 -- Whatever was before the first look is told to nobody.

@@ -5,10 +5,25 @@ insert into webhook (owner, url, format, kinds, job_id, created_at)
 values (:owner, :url, :format, :kinds, :job_id, {now})
 returning id, owner, url, format, kinds, job_id, created_at, disabled_at
 
+-- name: webhook_put_webhooks
+insert into webhook (owner, url, format, kinds, job_id, created_at)
+values (:owner, :url, :format, :kinds, :job_id, {now})
+
+-- name: webhook_of_jobs
+select id, owner, url, format, kinds, job_id from webhook where job_id in (select value from json_each(:ids)) order by id
+
 -- name: webhook_count
--- Those of all jobs, and those of one.
-select (select count(*) from webhook where owner = :owner and job_id is null) as own,
-    (select count(*) from webhook where job_id = :job_id) as of_job
+-- Those of all jobs.
+select count(*) as own from webhook where owner = :owner and job_id is null
+
+-- name: webhook_counts
+-- Those of single jobs, by job.
+select job_id, count(*) as of_job from webhook where job_id in (select value from json_each(:ids)) group by job_id
+
+-- name: webhook_passing
+-- Those of single jobs, all together, as far as it matters.
+select count(*) as found from (
+    select 1 from webhook where owner = :owner and job_id is not null limit :most) as w
 
 -- name: webhook_list
 select id, owner, url, format, kinds, job_id, created_at, disabled_at from webhook
@@ -30,9 +45,13 @@ delete from webhook where id = :id and (:owner is null or owner = :owner) return
 update webhook set disabled_at = coalesce(disabled_at, {now}) where id in (select value from json_each(:ids)) returning id
 
 -- name: webhook_prune
-delete from webhook where job_id is not null and created_at < {now} - :age
-  and not exists (select 1 from job j where j.id = webhook.job_id and j.outcome is null)
-  and not exists (select 1 from delivery d where d.webhook_id = webhook.id)
+-- Of single jobs, which have ended so long ago, or are gone, and been told.
+delete from webhook where id in (
+    select w.id from webhook w where w.job_id is not null and w.created_at < {now} - :age
+      and not exists (select 1 from job j where j.id = w.job_id
+          and (j.outcome is null or j.ended_at >= {now} - :age))
+      and not exists (select 1 from delivery d where d.webhook_id = w.id)
+    limit :wanted)
 returning id
 
 -- name: postman_open
