@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from telecine.facts import DAY
 from telecine.settings import Settings
 from telecine.wiring import Parts
 from telecine.wiring.uploading import looker_of
-from telecine.wiring.watching import Watcher, watching
+from telecine.wiring.watching import TOUCH_SECONDS, Watcher, watching
 from tests.api.front import Front
 from tests.api.sending import a_film, jobs_of, ready
 from tests.fault.outpost import outpost, wait_for
@@ -70,6 +71,20 @@ async def test_a_film_is_taken_when_it_has_settled_and_only_once(front: Front, n
     assert taken == [0, 0, 1, 0]
     assert job["subject_id"].startswith("film-one-")
     assert str(night.folder / "Film One.mp4") in job["spec"], "it is read in place"
+
+
+async def test_a_film_that_stays_is_never_forgotten(front: Front, night: Night, film: Path) -> None:
+    await ready(front)
+    shutil.copy(film, night.folder / "film.mp4")
+    await night.looks()
+    await night.looks(SETTLE)
+    [taken] = await front.bed.sql("select at from watched")
+
+    front.parts.store.now = taken["at"] + 300 * DAY
+    await night.looks(TOUCH_SECONDS)
+    [seen] = await front.bed.sql("select at from watched")
+
+    assert seen["at"] == front.parts.store.now
 
 
 async def test_a_film_that_still_grows_is_left_alone(front: Front, night: Night, film: Path) -> None:

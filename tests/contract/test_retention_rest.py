@@ -2,8 +2,12 @@
 
 import pytest
 
+from telecine.engine import Registration, belonging
+from telecine.engine.deleting import delete
+from telecine.engine.remote import Remotes
 from telecine.engine.retention import NOTHING, Ages
 from telecine.engine.stream import Reset, Stream
+from telecine.engine.watched import Watched
 from telecine.errors import KeyReused
 from telecine.facts import DAY, Line
 from tests.make import a_flow
@@ -93,3 +97,72 @@ async def test_workers_that_left_long_ago_go(scene: Scene) -> None:
 
     assert (await retire_all(scene)).workers == 1
     assert [worker.name for worker in await scene.views.workers(gone=True)] == ["ann", "eve"]
+
+
+@played
+async def test_which_key_a_worker_came_with_goes_with_the_worker(scene: Scene) -> None:
+    await scene.enact(FILM)
+    remotes = Remotes(scene.engine)
+    old = await remotes.enlist("1f0c9a3be27d", "first", Registration(name="bob", hostname="far", lanes=()))
+    await scene.engine.retire(old)
+    scene.pass_time(91 * DAY)
+    here = await remotes.enlist("1f0c9a3be27d", "second", Registration(name="eve", hostname="far", lanes=()))
+
+    early = await remotes.key_of(old)
+    await retire_all(scene)
+
+    assert (early, await remotes.key_of(old), await remotes.key_of(here)) == ("1f0c9a3be27d", None, "1f0c9a3be27d")
+    assert await count(scene, "worker_key") == 1
+
+
+@played
+async def test_a_deleted_job_is_forgotten_after_ninety_days_and_never_comes_back_before(scene: Scene) -> None:
+    await scene.enact(SONG)
+    gone, kept = [await scene.submit("song") for _ in range(2)]
+    await scene.settle(await scene.claim(2))
+    await delete(scene.engine, gone)
+    scene.pass_time(89 * DAY)
+
+    early = await retire_all(scene)
+    hidden = await scene.store.read(lambda: belonging.owners([gone], None))
+    scene.pass_time(2 * DAY)
+    late = await retire_all(scene)
+
+    assert (early.deleted, late.deleted) == (0, 1)
+    assert hidden == await scene.store.read(lambda: belonging.owners([gone], None)) == {}
+    assert [row["job_id"] for row in await scene.sql("select job_id from archive")] == [kept]
+    assert await count(scene, "job_gone") == 0
+
+
+@played
+async def test_a_deleted_job_stays_known_while_a_file_of_it_is_shown(scene: Scene) -> None:
+    await scene.enact(SONG)
+    job = await scene.submit("song")
+    await scene.settle(await scene.claim())
+    await delete(scene.engine, job)
+    await scene.sql(
+        "insert into artifact (job_id, token, name, stage, position, stage_version, version_id, created_at)"
+        f" values ({job}, 1, 'film', 'hum', 0, 1, 7, 1)"
+    )
+    scene.pass_time(400 * DAY)
+
+    shown = await retire_all(scene)
+    await scene.sql("delete from artifact")
+    freed = await retire_all(scene)
+
+    assert (shown.deleted, freed.deleted) == (0, 1)
+
+
+@played
+async def test_a_watched_file_is_forgotten_a_year_after_it_was_last_seen(scene: Scene) -> None:
+    watched = Watched(scene.store)
+    for path in ("/films/here.mp4", "/films/gone.mp4"):
+        await watched.put(path, "1-1")
+    scene.pass_time(400 * DAY)
+
+    nobody_looked = await retire_all(scene)
+    await watched.touch(["/films/here.mp4", "/films/never.mp4"])
+    looked = await retire_all(scene)
+
+    assert (nobody_looked.watched, looked.watched) == (0, 1)
+    assert await watched.known(["/films/here.mp4", "/films/gone.mp4"]) == {"/films/here.mp4": "1-1"}

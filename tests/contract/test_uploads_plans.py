@@ -19,6 +19,8 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("upload_forget", {"subject_id": "film-7"}),
     ("upload_known", {"ids": [ID]}),
     ("watched_find", {"paths": ["/films/7.mp4"]}),
+    ("watched_touch", {"paths": ["/films/7.mp4"], "age": DAY}),
+    ("watched_prune", {"age": DAY, "wanted": SOME}),
 ]
 
 

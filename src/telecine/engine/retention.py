@@ -42,6 +42,8 @@ class Ages:
     logs: Millis = 60 * DAY
     workers: Millis = 90 * DAY
     versions: Millis = 7 * DAY  # since another version took their place
+    deleted: Millis = 90 * DAY  # jobs that somebody deleted, with the documents that nobody sees
+    watched: Millis = 365 * DAY  # files of watched folders, since they were seen there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +56,15 @@ class Retired:
     events: int = 0
     logs: int = 0
     workers: int = 0
+    deleted: int = 0
+    watched: int = 0
     files: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self != NOTHING
 
     def __add__(self, other: Retired) -> Retired:
-        names = ("jobs", "versions", "keys", "events", "logs", "workers", "files")
-        return Retired(**{name: getattr(self, name) + getattr(other, name) for name in names})
+        return Retired(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
 
 NOTHING = Retired()
@@ -82,6 +85,10 @@ async def retire(store: Store, shelf: Shelf, ages: Ages | None = None) -> AsyncG
         yield Retired(logs=count)
     while count := await store.run(lambda: _prune("worker_prune", limits.workers)):
         yield Retired(workers=count)
+    while count := await store.run(lambda: _prune("job_gone_prune", limits.deleted)):
+        yield Retired(deleted=count)
+    while count := await store.run(lambda: _prune("watched_prune", limits.watched)):
+        yield Retired(watched=count)
 
 
 # -- Jobs --------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from telecine.facts import DAY
 from telecine.store import Ask, Steps, Store, ask
 
 
@@ -19,6 +20,10 @@ class Watched:
             return {row["path"]: row["identity"] for row in rows}
 
         return await self._store.read(steps)
+
+    async def touch(self, paths: Sequence[str]) -> None:
+        """They are still there: what nobody has seen for a year is forgotten."""
+        await ask(self._store, "watched_touch", {"paths": list(paths), "age": DAY})
 
     async def put(
         self,

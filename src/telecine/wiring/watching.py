@@ -33,6 +33,7 @@ SHARE = 5  # at most one part in so many of the time is spent on looking
 MOST_FILES = 100_000
 MOST_DEPTH = 16
 BATCH = 500
+TOUCH_SECONDS = 6 * 3_600.0
 FILMS = {
     ".3gp", ".avi", ".flv", ".m2ts", ".m2v", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".mts", ".mxf", ".ogv",
     ".ts", ".vob", ".webm", ".wmv", ".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav",
@@ -84,14 +85,14 @@ class Watcher:
         self._since: dict[str, tuple[str, float]] = {}  # what files look like, and since when
         self._known: dict[str, str] = {}  # what they looked like when they were taken
         self._missing = False
+        self._touch_at = 0.0
 
     async def look(self) -> int:
         """One pass; how many films were begun."""
         found = await asyncio.to_thread(lambda: list(films_in(self.folder)))
         self._tell_if_missing()
+        await self._remember(found)
         settled = self._settled(found)
-        if not settled:
-            return 0
         count = 0
         for start in range(0, len(settled), BATCH):
             some = settled[start : start + BATCH]
@@ -102,6 +103,15 @@ class Watcher:
                 else:
                     self._known[one.path] = one.identity
         return count
+
+    async def _remember(self, found: list[Found]) -> None:
+        """Say a few times a day what is still there, so that it is not forgotten."""
+        if self._mono() < self._touch_at:
+            return
+        paths = [one.path for one in found if is_storable(one.path)]
+        for start in range(0, len(paths), BATCH):
+            await self._watched.touch(paths[start : start + BATCH])
+        self._touch_at = self._mono() + TOUCH_SECONDS
 
     def _settled(self, found: list[Found]) -> list[Found]:
         """Those that nobody knows and that have not changed for long enough."""

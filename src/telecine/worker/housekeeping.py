@@ -141,6 +141,8 @@ def _tell(total: Retired) -> None:
         "events pruned": total.events,
         "log lines pruned": total.logs,
         "workers forgotten": total.workers,
+        "deleted jobs forgotten": total.deleted,
+        "watched files forgotten": total.watched,
     }
     log.info("retention: %s", ", ".join(f"{count} {what}" for what, count in counts.items() if count))
 

@@ -129,10 +129,34 @@ delete from job_log where id = any (array(
 )) returning id
 
 -- name: worker_prune
--- Who left before the oldest job came is named by no attempt; the others keep their row, hence their name.
-delete from worker where id = any (array(
+-- Who left before the oldest job came is named by no attempt; the others keep their row, hence their name. With them
+-- goes which key they came with.
+with going as (
     select id from worker w where w.gone_at < {now} - :age::bigint
       and w.gone_at < coalesce((select created_at from job order by id limit 1) - 60000, {now})
       and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
     order by id limit :wanted
-)) returning id
+), unbound as (
+    delete from worker_key where worker = any (array(select id from going))
+)
+delete from worker where id = any (array(select id from going)) returning id
+
+-- name: job_gone_prune
+-- Jobs that somebody deleted so long ago, with their documents: while a file of theirs is shown, or a job waits for
+-- them, they stay.
+with going as (
+    select g.job_id from job_gone g where g.cleared_at < {now} - :age::bigint
+      and not exists (select 1 from job j where j.id = g.job_id)
+      and not exists (select 1 from artifact a where a.job_id = g.job_id)
+      and not exists (select 1 from job_after f where f.after_id = g.job_id)
+    order by g.cleared_at limit :wanted
+), documents as (
+    delete from archive where job_id = any (array(select job_id from going))
+)
+delete from job_gone where job_id = any (array(select job_id from going)) returning job_id
+
+-- name: watched_prune
+-- By the last look of anybody, not by the clock: while nobody looks, nothing grows old.
+delete from watched where path = any (array(
+    select path from watched where at < (select max(at) from watched) - :age::bigint order by at limit :wanted
+)) returning path

@@ -69,3 +69,7 @@ insert into watched (path, identity, at, job_id, subject_id, error)
 values (:path::text, :identity::text, {now}, :job_id::bigint, :subject_id::text, :error::text)
 on conflict (path) do update set identity = excluded.identity, at = excluded.at, job_id = excluded.job_id,
     subject_id = excluded.subject_id, error = excluded.error
+
+-- name: watched_touch
+-- They are still there; said once a day.
+update watched set at = {now} where path = any(:paths::text[]) and at < {now} - :age::bigint returning path

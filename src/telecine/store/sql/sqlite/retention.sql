@@ -105,10 +105,38 @@ delete from job_log where id in (
 ) returning id
 
 -- name: worker_prune
--- Who left before the oldest job came is named by no attempt; the others keep their row, hence their name.
+-- Who left before the oldest job came is named by no attempt; the others keep their row, hence their name. With them
+-- goes which key they came with.
+delete from worker_key where worker in (
+    select id from worker w where w.gone_at < {now} - :age
+      and w.gone_at < coalesce((select created_at from job order by id limit 1) - 60000, {now})
+      and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
+    order by id limit :wanted
+);
 delete from worker where id in (
     select id from worker w where w.gone_at < {now} - :age
       and w.gone_at < coalesce((select created_at from job order by id limit 1) - 60000, {now})
       and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
     order by id limit :wanted
 ) returning id
+
+-- name: job_gone_prune
+delete from archive where job_id in (
+    select g.job_id from job_gone g where g.cleared_at < {now} - :age
+      and not exists (select 1 from job j where j.id = g.job_id)
+      and not exists (select 1 from artifact a where a.job_id = g.job_id)
+      and not exists (select 1 from job_after f where f.after_id = g.job_id)
+    order by g.cleared_at limit :wanted
+);
+delete from job_gone where job_id in (
+    select g.job_id from job_gone g where g.cleared_at < {now} - :age
+      and not exists (select 1 from job j where j.id = g.job_id)
+      and not exists (select 1 from artifact a where a.job_id = g.job_id)
+      and not exists (select 1 from job_after f where f.after_id = g.job_id)
+    order by g.cleared_at limit :wanted
+) returning job_id
+
+-- name: watched_prune
+delete from watched where path in (
+    select path from watched where at < (select max(at) from watched) - :age order by at limit :wanted
+) returning path

@@ -70,3 +70,7 @@ insert into watched (path, identity, at, job_id, subject_id, error)
 values (:path, :identity, {now}, :job_id, :subject_id, :error)
 on conflict (path) do update set identity = excluded.identity, at = excluded.at, job_id = excluded.job_id,
     subject_id = excluded.subject_id, error = excluded.error
+
+-- name: watched_touch
+-- They are still there; said once a day.
+update watched set at = {now} where path in (select value from json_each(:paths)) and at < {now} - :age returning path

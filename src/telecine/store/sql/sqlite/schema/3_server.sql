@@ -60,11 +60,14 @@ create table watched (
     path text primary key,
     -- Size and time of change: a file that differs is another one.
     identity text not null,
+    -- When it was last seen there.
     at integer not null,
     job_id integer,
     subject_id text,
     error text
 );
+-- Serves the forgetting of files that are there no more.
+create index watched_at on watched (at);
 
 -- Subjects that somebody deleted: shown to nobody; their bytes go when the last lease has ended.
 create table subject_gone (
@@ -97,6 +100,7 @@ create table job_gone (
     cleared_at integer
 );
 create index job_gone_uncleared on job_gone (at) where cleared_at is null;
+create index job_gone_cleared on job_gone (cleared_at) where cleared_at is not null;
 
 create table webhook (
     id integer primary key autoincrement,
