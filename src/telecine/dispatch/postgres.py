@@ -71,8 +71,7 @@ class PostgresBell:
     async def close(self) -> None:
         if self._ear is not None:
             self._ear.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._ear
+            await asyncio.wait([self._ear])
         await self._mouth.close()
         await self._local.close()
 
@@ -107,7 +106,8 @@ class PostgresBell:
         await connection.add_listener(channel, heard)
         await connection.execute(f"select pg_notify({quoted(channel)}, 'probe')")
         with suppress(TimeoutError):
-            await asyncio.wait_for(echo.wait(), PROBE_SECONDS)
+            async with asyncio.timeout(PROBE_SECONDS):
+                await echo.wait()
         self.hears = echo.is_set()
         self._probed.set()
 
@@ -117,7 +117,8 @@ class PostgresBell:
         connection.add_termination_listener(lambda _: gone.set())
         while not gone.is_set():
             try:
-                await asyncio.wait_for(gone.wait(), CHECK_SECONDS)
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await gone.wait()
             except TimeoutError:
                 await connection.execute("select 1")
 
@@ -187,7 +188,8 @@ class Mouth:
         """What was rung last still goes out, if that takes no time."""
         if self._talk is not None and not self._talk.done():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._talk, GOODBYE_SECONDS)
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await self._talk
         self._drop()
 
 

@@ -126,7 +126,8 @@ class Sender:
             await asyncio.sleep(SPACING)
             if not self._closed:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._rung.wait(), UNHURRIED)
+                    async with asyncio.timeout(UNHURRIED):
+                        await self._rung.wait()
 
     async def _send(self, bag: Bag) -> None:
         if self._line.is_open:

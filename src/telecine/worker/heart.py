@@ -107,7 +107,8 @@ class Heart:
         end = self._world.mono() + seconds
         while (left := end - self._world.mono()) > 0 and not self._poke.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._poke.wait(), min(left, self._options.news))
+                async with asyncio.timeout(min(left, self._options.news)):
+                    await self._poke.wait()
             if news and self._held.news:
                 break
         self._poke.clear()
@@ -123,7 +124,8 @@ class Heart:
         sent = self._world.mono()
         patience = max(self._options.beat, self._options.lease_seconds / 4)
         try:
-            orders = await asyncio.wait_for(words.beat(worker, holdings, self._held.totals()), patience)
+            async with asyncio.timeout(patience):
+                orders = await words.beat(worker, holdings, self._held.totals())
         except WorkerGone:
             self._tell(self._gone)
             return

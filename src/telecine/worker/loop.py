@@ -172,13 +172,15 @@ class Worker:
         while self._held.running and self._world.mono() < patience:
             self._claims.freed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._claims.freed.wait(), LAST_SECONDS / 10)
+                async with asyncio.timeout(LAST_SECONDS / 10):
+                    await self._claims.freed.wait()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._heart.stop()
         try:
-            await asyncio.wait_for(self._say_goodbye(), 5.0)
+            async with asyncio.timeout(5.0):
+                await self._say_goodbye()
         except Exception as error:
             log.warning("left without a goodbye: %s", str(error) or "no answer in time")
 
@@ -266,7 +268,8 @@ class Worker:
                 for attempt in self._held.snapshot():
                     self._end(attempt, Released("drained"), hard=self._stops > 1)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._claims.freed.wait(), min(0.5, max(0.01, self._late - self._world.mono())))
+                async with asyncio.timeout(min(0.5, max(0.01, self._late - self._world.mono()))):
+                    await self._claims.freed.wait()
         saying.cancel()
 
     async def _say_draining(self) -> None:

@@ -118,7 +118,8 @@ class Talking:
     async def _obituary(self) -> ChildFailed:
         """It hung up without a last word: wait for its end, and say how it ended."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self.process.gone), LAST_SECONDS)
+            async with asyncio.timeout(LAST_SECONDS):
+                await asyncio.shield(self.process.gone)
         return died(self.process.exit_code, self._output.drained(), self.order, self.process.usage_bytes)
 
     def close(self) -> None:
@@ -224,7 +225,8 @@ async def media_child(
 
 async def _wait(process: MediaProcess, seconds: float) -> bool:
     with suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.shield(process.gone), seconds)
+        async with asyncio.timeout(seconds):
+            await asyncio.shield(process.gone)
     return process.gone.done()
 
 

@@ -27,7 +27,8 @@ class Gate:
     async def addresses(self, host: str, port: int) -> list[str]:
         """Where to connect to for this host; refused if any of its addresses may not be asked."""
         try:
-            found = await asyncio.wait_for(self.resolve(host, port), self.connect_seconds)
+            async with asyncio.timeout(self.connect_seconds):
+                found = await self.resolve(host, port)
         except (OSError, UnicodeError, TimeoutError) as error:
             raise Broken(f"the host {host} is not known ({str(error) or 'no answer'})") from error
         if (inside := first_inside(host, found, self.private)) is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,7 +12,7 @@ from pydantic import RootModel
 
 from telecine.engine.holding import NOTHING, Totals
 from telecine.engine.register import Registration
-from telecine.errors import KeyInvalid, Unreachable
+from telecine.errors import KeyInvalid
 from telecine.facts import (
     Answer,
     Brief,
@@ -108,8 +107,7 @@ class FarWords:
             await asyncio.wait({asking, hurried}, return_when=asyncio.FIRST_COMPLETED)
             if wait and not asking.done():
                 asking.cancel()
-                with suppress(asyncio.CancelledError, Unreachable):
-                    await asking
+                await asyncio.gather(asking, return_exceptions=True)
                 found = await self._server.say("claim", Leases, {**body, "wait": 0.0})
             else:
                 found = await asking
