@@ -112,6 +112,10 @@ class TooLarge(TelecineError):
     code = "too_large"
 
 
+class QuotaExceeded(TooLarge):
+    code = "quota_exceeded"
+
+
 class NoSpace(TelecineError):
     code = "no_space"
 

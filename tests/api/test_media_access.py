@@ -46,6 +46,19 @@ async def test_a_signed_link_needs_no_key_and_opens_one_video(front: Front) -> N
     assert (await front.nobody.get(base + "v1/poster.jpg")).status_code == 200
 
 
+async def test_addresses_are_told_as_paths_and_in_full(front: Front) -> None:
+    await published(front, "film-1")
+
+    plain = (await front.ada.get("/api/v1/videos/film-1")).json()["playback"]
+    front.house.settings = front.settings.model_copy(update={"public_url": "https://films.example"})
+    public = (await front.ada.get("/api/v1/videos/film-1")).json()["playback"]
+
+    assert plain["master"].startswith("/media/t/")
+    assert plain["urls"]["master"] == f"http://telecine.test{plain['master']}"
+    assert public["urls"]["master"] == public["master"] == f"https://films.example{plain['master']}"
+    assert (plain["urls"]["preview"], public["urls"]["preview"]) == (None, None)
+
+
 async def test_a_link_ends_and_cannot_be_altered(front: Front) -> None:
     piece = await piece_of(front, await published(front, "film-1"))
     base = await link_of(front, "film-1")

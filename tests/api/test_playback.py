@@ -41,7 +41,7 @@ def video(house: Cinema) -> dict[str, Any]:
 def test_a_published_film_plays_and_seeks_in_a_browser_by_its_signed_link(
     house: Cinema, page: str, video: dict[str, Any]
 ) -> None:
-    played = rig.show(page, house.address + video["playback"]["master"], seconds=40)
+    played = rig.show(page, video["playback"]["urls"]["master"], seconds=40)
 
     assert played.done["errors"] == []
     assert played.done["first"]["duration"] == pytest.approx(LENGTH, abs=0.001)

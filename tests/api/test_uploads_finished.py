@@ -131,6 +131,7 @@ async def test_the_same_film_twice_is_one_video_and_lies_there_once(front: Front
     await clear(front.parts.store, Bin(open_artifacts(front.settings)))
 
     assert (second["video"], second["job"]) == (first["video"], first["job"])
+    assert (first["how"], second["how"]) == ("submitted", "continued")
     assert stored(front, first["id"]).exists()
     assert not stored(front, second["id"]).exists()
     assert len(await jobs_of(front)) == 1

@@ -12,6 +12,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("upload_find", {"id": ID}),
     ("upload_hold", {"id": ID}),
     ("upload_awaited", {"owner": "ada"}),
+    ("upload_held", {"owner": "rare"}),
     ("uploads_all", {"before": FOREVER, "below": "", "wanted": SOME}),
     ("uploads_of_owner", {"owner": "rare", "before": FOREVER, "below": "", "wanted": SOME}),
     ("upload_checking", {"wanted": SOME}),

@@ -41,7 +41,7 @@ def _facts(page: VideoPage, place: Place) -> Table:
         "length": show.span(known["duration_ms"]) if known.get("duration_ms") is not None else "",
         "picture": f"{size}, {known['rate']} frames/s" if size else "",
         "qualities": " ".join(known.get("qualities") or ()),
-        "sound": " ".join(language or "?" for language in known.get("audio") or ()),
+        "sound": " ".join(known.get("audio") or ()),
         "bytes": show.size(known.get("bytes")),
         "owner": page.owner,
         "master": "" if page.master is None else place(page.master),

@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from telecine.engine.clearing import put_freed
-from telecine.errors import BadSpec, Conflict, NoSpace, NotFound
+from telecine.errors import BadSpec, Conflict, NoSpace, NotFound, QuotaExceeded
 from telecine.facts import DAY, Instant, Json, Millis
 from telecine.store import Ask, Row, Steps, Store
 from telecine.store.text import dumps, is_storable
@@ -23,6 +23,7 @@ from telecine.store.text import dumps, is_storable
 MOST_OPEN = 1_000  # of one owner
 FOREVER = 2**62
 OPEN, CHECKING, DONE, REFUSED = "open", "checking", "done", "refused"
+How = Literal["submitted", "continued", "made before"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class Upload:
     spec: dict[str, Json] = field(default_factory=dict)
     job_id: int | None
     subject_id: str | None
+    # Whether that video was new: only then is the film kept.
+    how: str | None
     error: str | None
     created_at: Instant
     updated_at: Instant
@@ -73,17 +76,20 @@ def key_of(upload_id: str) -> str:
 
 
 class Uploads:
-    """What the server asks about uploads; `life` is how long one waits for its next byte."""
+    """What the server asks about uploads; `life` is how long one waits for its next byte, `quota` how many bytes an
+    owner may have here, unfinished uploads and sources of videos together; 0: as many as there is room for."""
 
-    def __init__(self, store: Store, life: Millis = DAY) -> None:
+    def __init__(self, store: Store, life: Millis = DAY, quota: int = 0) -> None:
         self._store = store
         self._life = life
+        self._quota = quota
 
     async def add(self, new: NewUpload, room: int) -> Upload:
-        """Begin one, if it fits into the room beside what the others still expect; `NoSpace` if not."""
+        """Begin one, if it fits into the room beside what the others still expect; `NoSpace` if not. `QuotaExceeded` if
+        its owner would have more than is his."""
         if not is_storable(new.name):
             raise BadSpec("the name has a character that cannot be stored: NUL, or half of a surrogate pair")
-        return await self._store.run(lambda: _add(new, room, self._life))
+        return await self._store.run(lambda: _add(new, room, self._life, self._quota))
 
     async def find(self, upload_id: str) -> Upload:
         """`NotFound` if there is none, or not any more."""
@@ -146,9 +152,9 @@ def held(upload_id: str) -> Steps[Upload | None]:
     return _upload(rows[0]) if rows and rows[0]["state"] == CHECKING else None
 
 
-def done(upload_id: str, sha256: str, job_id: int, subject_id: str) -> Steps[Upload]:
-    """It has become a video; in the transaction that makes that video."""
-    what = {"id": upload_id, "hash": sha256, "job_id": job_id, "subject_id": subject_id}
+def done(upload_id: str, sha256: str, made: tuple[int, str], how: How) -> Steps[Upload]:
+    """It has become a video; in the transaction that makes that video. `made` is its job and its id."""
+    what = {"id": upload_id, "hash": sha256, "job_id": made[0], "subject_id": made[1], "how": how}
     [row] = yield Ask("upload_done", what)
     return _upload(row)
 
@@ -164,8 +170,15 @@ def none_such(upload_id: str) -> NotFound:
     return NotFound(f"there is no upload {upload_id}")
 
 
-def _add(new: NewUpload, room: int, life: Millis) -> Steps[Upload]:
+def _add(new: NewUpload, room: int, life: Millis, quota: int) -> Steps[Upload]:
     yield Ask("upload_turn", {})
+    if quota and new.owner:  # what belongs to no owner is the operator's own
+        [has] = yield Ask("upload_held", {"owner": new.owner})
+        if has["bytes"] + new.length > quota:
+            raise QuotaExceeded(
+                f"{new.length:,} bytes are too many: you have {has['bytes']:,} of {quota:,} here; "
+                "delete a video or an unfinished upload"
+            )
     [awaited] = yield Ask("upload_awaited", {"owner": new.owner})
     if awaited["theirs"] >= MOST_OPEN:
         raise Conflict(f"{MOST_OPEN} uploads of yours are unfinished: finish or delete some")
@@ -206,8 +219,8 @@ def _asked(name: str, params: dict[str, Any]) -> Steps[list[Row]]:
 
 def _upload(row: Row) -> Upload:
     same = (
-        "id", "owner", "name", "length", "received", "state", "sha256", "job_id", "subject_id", "error", "created_at",
-        "updated_at", "expires_at", "now",
+        "id", "owner", "name", "length", "received", "state", "sha256", "job_id", "subject_id", "how", "error",
+        "created_at", "updated_at", "expires_at", "now",
     )  # fmt: skip
     texts = {name: json.loads(row[name]) for name in ("metadata", "spec")}
     return Upload(**{name: row[name] for name in same}, **texts)

@@ -46,6 +46,9 @@ class ServerSettings(MediaSettings):
     uploads: Path = Field(Path(".telecine/uploads"), description="Folder for uploads that have not come to their end")
     upload_hours: float = Field(24.0, gt=0, description="How long an unfinished upload waits for its next byte")
     upload_reserve_bytes: int = Field(1 << 30, ge=0, description="Free space that uploads leave on the disk")
+    upload_quota_bytes: int = Field(
+        0, ge=0, description="Bytes that an owner may have: unfinished uploads and sources of videos; 0: no limit"
+    )
     source_folders: tuple[str, ...] = Field(
         (), description="Folders, or s3:// prefixes, whose files owners may name as sources; administrators: any"
     )

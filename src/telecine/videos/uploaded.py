@@ -13,7 +13,7 @@ from telecine.engine.clearing import put_freed
 from telecine.engine.gone import gone_since
 from telecine.engine.listing import JobFilter
 from telecine.engine.submit import Submitted, priority_of, submit
-from telecine.engine.uploads import Upload, done, held
+from telecine.engine.uploads import How, Upload, done, held
 from telecine.errors import BadSpec
 from telecine.facts import JobId, Status
 from telecine.flows.transcode.flow import NAME
@@ -116,9 +116,10 @@ def _become(
     answer = Submitted(before, False) if before is not None else None
     if answer is None:
         answer, video = yield from _submitted(wanted, video)
+    how: How = "submitted" if answer.created else "continued" if before is None else "made before"
     if not answer.created:
         yield from put_freed([f"uploads/{upload.id}/"])
-    yield from done(upload.id, sha256, answer.job_id, video)
+    yield from done(upload.id, sha256, (answer.job_id, video), how)
     return answer.lanes if answer.created else frozenset()
 
 

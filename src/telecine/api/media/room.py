@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from urllib.parse import quote
 
 from telecine.api.house import House
@@ -43,13 +43,25 @@ def room_of(house: House) -> Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Playback:
-    """Where a video is watched, without a key, until `expires_at`. Whoever has such an address may watch."""
+class Addresses:
+    """Where a film and what belongs to it are."""
 
     master: str | None = None
     poster: str | None = None
     thumbnails: str | None = None
     preview: str | None = None
+
+    def under(self, base: str) -> Addresses:
+        whole = {one.name: getattr(self, one.name) for one in fields(Addresses)}
+        return Addresses(**{name: path and base + path for name, path in whole.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playback(Addresses):
+    """Where a video is watched, without a key, until `expires_at`: whoever has such an address may watch. `urls` has
+    the same in full, for players elsewhere."""
+
+    urls: Addresses
     expires_at: Instant
 
 
@@ -64,21 +76,25 @@ class Showable:
     growing: int | None = None
 
 
-async def playback(house: House, show: Showable) -> Playback:
+async def playback(house: House, show: Showable, asked: str) -> Playback:
+    """`asked`: the address under which whoever asks has reached us; it counts where the settings name none."""
     secret, now = await room_of(house).signing()
     until = links.ends(now, house.settings.playback_hours)
-    base = house.settings.public_url or ""
+    public = house.settings.public_url
 
     def address(reach: links.Reach, path: str) -> str:
-        return f"{base}/media/t/{links.signed(secret, show.video, reach, until)}/{quote(show.video, safe='')}/{path}"
+        return f"/media/t/{links.signed(secret, show.video, reach, until)}/{quote(show.video, safe='')}/{path}"
 
     def beside(name: str | None) -> str | None:
         return None if name is None or show.version is None else address("w", f"v{show.version}/{name}")
 
-    return Playback(
+    paths = Addresses(
         master=None if show.version is None else address("w", MASTER),
         poster=beside(show.poster),
         thumbnails=beside(show.thumbnails),
         preview=None if show.growing is None else address("p", f"preview/{show.growing}/{MASTER}"),
-        expires_at=until,
     )
+    urls = paths.under(public or asked.rstrip("/"))
+    shown = urls if public else paths
+    same = {one.name: getattr(shown, one.name) for one in fields(Addresses)}
+    return Playback(**same, urls=urls, expires_at=until)

@@ -36,7 +36,7 @@ class Desk:
         self.settings = settings
         self.most = settings.max_source_bytes
         self._life = round(settings.upload_hours * HOUR)
-        self.uploads = Uploads(engine.store, self._life)
+        self.uploads = Uploads(engine.store, self._life, settings.upload_quota_bytes)
         self._disk = Disk(settings.uploads, settings.upload_reserve_bytes)
         self._world = engine.world
         self.finisher = Finisher(engine, self.uploads, self._disk, artifacts, checker)

@@ -119,7 +119,7 @@ async def show_upload(upload_id: str, who: Owner, house: Here) -> Response:
     },
 )
 async def send_bytes(upload_id: str, request: Request, who: Owner, house: Here, _: Spoken) -> Response:
-    """The next bytes. The answer to the last ones says which video they became, in Telecine-Video and Telecine-Job.
+    """The next bytes. The answer to the last ones says what they became: Telecine-Video, Telecine-Job, Telecine-How.
 
     `Upload-Checksum` may say what they hash to, in Base64: `sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`.
     """

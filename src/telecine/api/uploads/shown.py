@@ -19,6 +19,11 @@ class UploadShown(BaseModel):
     sha256: str | None = Field(None, description="Of the whole file, once it was looked at")
     video: str | None = Field(None, examples=["film-3f9a2c41"])
     job: int | None = Field(None, examples=[7])
+    how: str | None = Field(
+        None,
+        examples=["submitted"],
+        description="`submitted`: a new job; `continued`: one that was under way does it; `made before`",
+    )
     error: str | None = Field(None, description="Why it was refused")
     created_at: int
     updated_at: int
@@ -31,7 +36,7 @@ class UploadList(BaseModel):
 
 
 def shown(upload: Upload) -> UploadShown:
-    same = ("id", "name", "state", "length", "received", "sha256", "error", "created_at", "updated_at")
+    same = ("id", "name", "state", "length", "received", "sha256", "how", "error", "created_at", "updated_at")
     return UploadShown(
         **{name: getattr(upload, name) for name in same},
         progress=upload.received / max(1, upload.length),
@@ -45,5 +50,6 @@ def headers_of(upload: Upload) -> dict[str, str]:
     """How it stands, for whoever reads headers only."""
     found = {"Upload-Offset": str(upload.received), "Telecine-State": upload.state}
     if upload.subject_id is not None:
-        found |= {"Telecine-Video": upload.subject_id, "Telecine-Job": str(upload.job_id)}
+        made = {"Telecine-Video": upload.subject_id, "Telecine-Job": str(upload.job_id)}
+        found |= {**made, "Telecine-How": str(upload.how)}
     return found

@@ -60,13 +60,14 @@ VERSION: dict[str, Any] = {
     "files": 41,
     "bytes": 31_457_280,
 }
-PLAYBACK: dict[str, Any] = {
+PATHS: dict[str, Any] = {
     "master": f"{_LINK}/master.m3u8",
     "poster": f"{_LINK}/v1/poster.jpg",
     "thumbnails": f"{_LINK}/v1/thumbs.vtt",
     "preview": None,
-    "expires_at": _AT + 43_200_000,
 }
+URLS: dict[str, Any] = {name: path and f"https://films.example{path}" for name, path in PATHS.items()}
+PLAYBACK: dict[str, Any] = {**PATHS, "urls": URLS, "expires_at": _AT + 43_200_000}
 FULL: dict[str, Any] = {
     **LINE,
     "source": "https://example.org/big-buck-bunny.mp4",
@@ -87,6 +88,7 @@ EXAMPLES: dict[str, Any] = {
     "Progressing": PROGRESS,
     "VersionView": VERSION,
     "Playback": PLAYBACK,
+    "Addresses": URLS,
     "Begun": {"id": _ID, "job_id": 7, "how": "submitted"},
     "Shows": {"id": _ID, "version": 1},
     "Keeps": {"id": _ID, "version": 1, "keep": True, "changed": True},

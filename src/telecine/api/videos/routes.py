@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from telecine.api.answers import answer
@@ -138,11 +139,11 @@ async def _checked(house: House, spec: TranscodeSpec, who: Caller) -> TranscodeS
 
 
 @router.get("/{video_id}", response_model=VideoFull, responses=PROBLEMS)
-async def get_video(video_id: VideoPath, who: Owner, house: Here) -> Response:
+async def get_video(video_id: VideoPath, who: Owner, house: Here, request: Request) -> Response:
     """One video: its status, qualities with progress, versions, jobs, and signed addresses to watch it at."""
     page = await page_of(house.engine, video_id)
     visible(who, page.owner, _none(video_id))
-    return answer(await full(house, page), headers=FRESH)
+    return answer(await full(house, page, str(request.base_url)), headers=FRESH)
 
 
 @router.post(

@@ -75,7 +75,8 @@ class Keeps:
     changed: bool
 
 
-async def full(house: House, page: VideoPage) -> VideoFull:
+async def full(house: House, page: VideoPage, asked: str) -> VideoFull:
+    """`asked`: under which address of ours."""
     job = page.open_job
     growing = job.id if job is not None and job.flow == NAME and job.status != "pending" else None
     show = Showable(
@@ -98,7 +99,7 @@ async def full(house: House, page: VideoPage) -> VideoFull:
         steps=page.steps,
         claim=page.claim,
         workers=page.workers,
-        playback=await playback(house, show),
+        playback=await playback(house, show, asked),
     )
 
 

@@ -16,6 +16,7 @@ from telecine.flows.transcode.plan import Plan
 from telecine.flows.transcode.reading import plan_of
 
 WHOLE = ("package", "poster", "sprites")  # stages that make nothing but what is shown
+UNDETERMINED = "und"  # ISO 639-2 for a language that nobody has said
 
 
 async def publish(bench: Bench, options: Options) -> Outcome:
@@ -48,7 +49,7 @@ def facts_of(plan: Plan, packaged: Json) -> dict[str, Json]:
         "rate": str(plan.timing.rate) if shown else None,
         "source_sha256": plan.origin.sha256,
         "qualities": [rung.name for rung in plan.rungs if rung.name not in packaged["dropped"]],
-        "audio": [one.sound.language for one in plan.sounds],
+        "audio": [one.sound.language or UNDETERMINED for one in plan.sounds],
         "bytes": sum(packaged["sizes"].values()),
         "warnings": list(plan.warnings),
     }

@@ -7,6 +7,11 @@ select coalesce(sum(length - received), 0)::bigint as bytes, count(*) as uploads
     count(*) filter (where owner = :owner::text) as theirs
 from upload where state in ('open', 'refused') and state = 'open'
 
+-- name: upload_held
+-- What an owner has here, or will have: unfinished uploads and the sources of videos.
+select coalesce(sum(length), 0)::bigint as bytes from upload
+where owner = :owner::text and (state in ('open', 'checking') or how = 'submitted')
+
 -- name: upload_add
 insert into upload (id, owner, name, length, state, metadata, spec, created_at, updated_at, expires_at)
 values (:id::text, :owner::text, :name::text, :length::bigint, 'open', :metadata::jsonb, :spec::jsonb, {now}, {now}, {now} + :life::bigint)
@@ -40,7 +45,8 @@ where id = :id::text and state in ('open', 'checking')
 returning *, {now} as now
 
 -- name: upload_done
-update upload set state = 'done', sha256 = :hash::text, job_id = :job_id::bigint, subject_id = :subject_id::text, updated_at = {now}
+update upload set state = 'done', sha256 = :hash::text, job_id = :job_id::bigint, subject_id = :subject_id::text,
+    how = :how::text, updated_at = {now}
 where id = :id::text and state = 'checking'
 returning *, {now} as now
 

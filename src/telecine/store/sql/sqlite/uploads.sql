@@ -7,6 +7,11 @@ select coalesce(sum(length - received), 0) as bytes, count(*) as uploads,
     count(*) filter (where owner = :owner) as theirs
 from upload where state in ('open', 'refused') and state = 'open'  -- both: so the index is found
 
+-- name: upload_held
+-- What an owner has here, or will have: unfinished uploads and the sources of videos.
+select coalesce(sum(length), 0) as bytes from upload
+where owner = :owner and (state in ('open', 'checking') or how = 'submitted')
+
 -- name: upload_add
 insert into upload (id, owner, name, length, state, metadata, spec, created_at, updated_at, expires_at)
 values (:id, :owner, :name, :length, 'open', :metadata, :spec, {now}, {now}, {now} + :life)
@@ -41,7 +46,8 @@ where id = :id and state in ('open', 'checking')
 returning *, {now} as now
 
 -- name: upload_done
-update upload set state = 'done', sha256 = :hash, job_id = :job_id, subject_id = :subject_id, updated_at = {now}
+update upload set state = 'done', sha256 = :hash, job_id = :job_id, subject_id = :subject_id,
+    how = :how, updated_at = {now}
 where id = :id and state = 'checking'
 returning *, {now} as now
 

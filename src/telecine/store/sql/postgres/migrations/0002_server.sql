@@ -42,6 +42,8 @@ create table upload (
     spec jsonb not null default '{}',
     job_id bigint,
     subject_id text,
+    -- Whether that was new: only a film that was `submitted` is kept, of others the bytes were here before.
+    how text check (how in ('submitted', 'continued', 'made before')),
     error text,
     created_at bigint not null,
     updated_at bigint not null,
@@ -56,6 +58,8 @@ create index upload_expires on upload (expires_at) where state in ('open', 'refu
 create index upload_checking on upload (id) where state = 'checking';
 -- Serves the deletion of a film: what it was made of goes with it.
 create index upload_subject on upload (subject_id) where subject_id is not null;
+-- Serves the quota: bytes that an owner has here, or will have.
+create index upload_held on upload (owner, length) where state in ('open', 'checking') or how = 'submitted';
 
 -- Files of watched folders that were looked at: each is taken once, also if nothing came of it.
 create table watched (
