@@ -9,6 +9,8 @@ READY := $(VENV)/.ready
 LOCKED := $(VENV)/.locked
 BROWSER := $(VENV)/browser/installed
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
+# How many files of tests are run side by side.
+AT_ONCE ?= 4
 # Where to look for an interpreter; `make setup PYTHON=/path/to/python` overrides it.
 PYTHON ?=
 PYTHONS := $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python
@@ -29,8 +31,8 @@ check: $(READY)  ## Format, lint, types, floors and unit tests: under a minute
 	@$(BIN)/python -m pytest tests/unit
 
 test: check $(BROWSER)  ## check, then every other test, on SQLite and on PostgreSQL
-	@# Films keep the cores busy, the rest mostly waits: side by side they take little longer than the longest.
-	@$(BIN)/python -m tests.lanes
+	@# Films keep the cores busy, the rest mostly waits: more files at once than there are cores take less time.
+	@$(BIN)/python -m pytest tests --ignore tests/unit -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 
 proof: $(READY)  ## The long tests: every mutant, kill loops, millions of rows
 	@$(BIN)/python -m pytest proof

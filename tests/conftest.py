@@ -14,6 +14,23 @@ from tests.redis import shared_redis
 hypothesis.settings.register_profile("telecine", deadline=None)
 hypothesis.settings.load_profile("telecine")
 
+# Files are handed out in this order when several are run side by side; the others follow. A long one that begins last
+# would be waited for by all.
+LONGEST = (
+    "e2e/test_fleet.py", "e2e/test_scenario.py", "media/test_partition.py", "contract/test_interleavings.py",
+    "api/test_openapi_fuzz.py", "fault/test_remote_workers.py", "fault/test_readers.py", "fault/test_postman.py",
+    "fault/test_redis.py", "fault/test_remote_film.py", "e2e/test_worker_demo.py", "e2e/test_docs.py", "e2e/test_cli.py",
+    "fault/test_killed_worker.py", "fault/test_uploads.py", "api/test_watch.py", "api/test_uploads_clients.py",
+    "fault/test_crowds_and_silence.py", "media/test_audio.py", "media/test_kills.py", "e2e/test_tracing.py",
+    "e2e/test_large_files.py", "fault/test_stubborn_handlers.py",
+)  # fmt: skip
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    turn = {HERE / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: turn.get(item.path, len(turn)))
+
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lanes import FOLDERS
+from tests.conftest import LONGEST
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
@@ -47,7 +47,7 @@ def test_every_locked_package_is_pinned_and_hashed(lock: Path) -> None:
     assert loose == []
 
 
-def test_every_folder_of_tests_is_in_one_lane() -> None:
-    folders = sorted({str(path.parent.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")})
+def test_what_is_begun_first_is_there() -> None:
+    gone = [name for name in LONGEST if not (ROOT / "tests" / name).is_file()]
 
-    assert sorted([*FOLDERS, "tests/unit"]) == folders
+    assert gone == []
