@@ -21,8 +21,8 @@ LONGEST = (
     "api/test_openapi_fuzz.py", "fault/test_remote_workers.py", "fault/test_readers.py", "fault/test_postman.py",
     "fault/test_redis.py", "fault/test_remote_film.py", "e2e/test_worker_demo.py", "e2e/test_docs.py",
     "e2e/test_cli.py", "fault/test_killed_worker.py", "fault/test_uploads.py", "api/test_watch.py",
-    "api/test_uploads_clients.py", "fault/test_crowds_and_silence.py", "media/test_audio.py", "media/test_kills.py", "e2e/test_tracing.py",
-    "e2e/test_large_files.py", "fault/test_stubborn_handlers.py",
+    "api/test_uploads_clients.py", "fault/test_crowds_and_silence.py", "media/test_audio.py", "media/test_kills.py",
+    "e2e/test_tracing.py", "e2e/test_large_files.py", "fault/test_stubborn_handlers.py",
 )  # fmt: skip
 HERE = Path(__file__).parent
 
