@@ -4,11 +4,9 @@ import asyncio
 import json
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import psutil
 
 from telecine.engine import Engine
 from tests.fault.program import open_engine
+from tests.wings import Actor, enter
 
 PATIENCE = 30.0
 # Everything happens sooner than in production, so that no test has to wait for it; leases last as long as there.
@@ -41,13 +40,12 @@ class Crew:
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
         self.folder = folder
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.workers: dict[str, Actor] = {}
 
-    def start(self, name: str = "ann", **options: Any) -> subprocess.Popen[bytes]:
+    def start(self, name: str = "ann", **options: Any) -> Actor:
         given = json.dumps({**BRISK, "name": name, **options})
-        command = [sys.executable, "-m", "tests.fault.program", self.url, str(self.folder), given]
-        with (self.folder / f"{name}.log").open("ab") as log:
-            worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log = self.folder / f"{name}.log"
+        worker = enter("tests.fault.program:main", [self.url, str(self.folder), given], out=log, log=log)
         self.workers[name] = worker
         return worker
 
@@ -83,7 +81,7 @@ def crew(url: str, folder: Path) -> Iterator[Crew]:
 
 async def until(check: Callable[[], Any] | Callable[[], Awaitable[Any]], *, within: float = PATIENCE) -> Any:
     """Wait until the check answers something; what it answered."""
-    deadline = time.monotonic() + within
+    deadline, pause = time.monotonic() + within, 0.01
     while True:
         found = check()
         if asyncio.iscoroutine(found):
@@ -91,7 +89,8 @@ async def until(check: Callable[[], Any] | Callable[[], Awaitable[Any]], *, with
         if found:
             return found
         assert time.monotonic() < deadline, f"waited {within} s in vain for {getattr(check, '__name__', check)}"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(pause)
+        pause = min(0.1, pause * 1.2)  # what takes long is looked at less often: looking keeps others from working
 
 
 async def started_in(folder: Path, count: int = 1, *, word: str = "started") -> list[int]:
@@ -101,19 +100,20 @@ async def started_in(folder: Path, count: int = 1, *, word: str = "started") -> 
 
 
 async def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:
-    """Ask the database itself, on a connection of our own."""
-    url = getattr(engine.store, "url", None)
-    if url is None:
-        with sqlite3.connect(f"file:{engine.store.path}?mode=ro", uri=True) as connection:  # type: ignore[attr-defined]
+    """Ask the database itself."""
+    store: Any = engine.store
+    if not hasattr(store, "connections"):
+        with sqlite3.connect(f"file:{store.path}?mode=ro", uri=True) as connection:
             connection.row_factory = sqlite3.Row
             found = [dict(row) for row in connection.execute(sql)]
         connection.close()
         return found
-    postgres = await asyncpg.connect(url)
-    try:
-        return [dict(row) for row in await postgres.fetch(sql)]
-    finally:
-        await postgres.close()
+    for _ in range(10):
+        # A connection from before the server was killed is found out by its first use.
+        with suppress(OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError):
+            async with store.connections.borrow() as postgres:
+                return [dict(row) for row in await postgres.fetch(sql)]
+    raise AssertionError("every connection to the database breaks")
 
 
 async def status(engine: Engine, job_id: int) -> str:

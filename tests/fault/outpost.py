@@ -25,6 +25,7 @@ from typing import Any
 from telecine.engine.keys import Keys, Scope
 from telecine.settings import Settings
 from telecine.wiring import migrate_database, open_engine
+from tests.wings import TELECINE, Actor, enter
 
 PROGRAM = str(Path(sys.executable).parent / "telecine")
 PATIENCE = 60.0
@@ -38,8 +39,8 @@ class Outpost:
     def __init__(self, folder: Path, database_url: str, **given: Any) -> None:
         self.folder = folder
         self.given = {"database_url": database_url, "artifacts_url": str(folder / "artifacts"), **BRISK, **given}
-        self.server: subprocess.Popen[bytes] | None = None
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.server: Actor | None = None
+        self.workers: dict[str, Actor] = {}
         self.port = 0
         self.starts = 0
         self.signs = folder  # where handlers of tests tell how far they are
@@ -59,11 +60,8 @@ class Outpost:
         home.mkdir(exist_ok=True)
         said = home / f"said-{self.starts}"
         own = {**self.given, "scratch": home / "scratch", "uploads": home / "uploads", "port": self.port, **given}
-        with said.open("wb") as out, (self.folder / "server.log").open("ab") as log:
-            command = [PROGRAM, "serve", "--json"]
-            self.server = subprocess.Popen(
-                command, env=_environ(own), cwd=home, stdin=subprocess.DEVNULL, stdout=out, stderr=log
-            )
+        log = self.folder / "server.log"
+        self.server = enter(TELECINE, ["serve", "--json"], folder=home, environ=_environ(own), out=said, log=log)
         told = wait_for(lambda: _told(said) or self._died(), "the server listens")
         self.port = int(told["address"].rpartition(":")[2])
         return self.url
@@ -92,9 +90,7 @@ class Outpost:
         subprocess.run(command, env=_environ(self.given), cwd=self.folder, check=True, timeout=PATIENCE)
         return path
 
-    def work(
-        self, name: str = "ann", *, server: str | None = None, key: Path | None = None, **given: Any
-    ) -> subprocess.Popen[bytes]:
+    def work(self, name: str = "ann", *, server: str | None = None, key: Path | None = None, **given: Any) -> Actor:
         """Start a remote worker, by a key of its own unless told otherwise."""
         path = key or self.folder / f"{name}.key"
         if not path.exists():
@@ -109,11 +105,9 @@ class Outpost:
             "scratch": home / "scratch",
             **given,
         }
-        with (self.folder / f"{name}.log").open("ab") as log:
-            command = [PROGRAM, "worker", "--server", server or self.url, "--key-file", str(path)]
-            worker = subprocess.Popen(
-                command, env=_environ(own), cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+        log = self.folder / f"{name}.log"
+        arguments = ["worker", "--server", server or self.url, "--key-file", str(path)]
+        worker = enter(TELECINE, arguments, folder=home, environ=_environ(own), out=log, log=log)
         self.workers[name] = worker
         return worker
 
@@ -132,7 +126,7 @@ class Outpost:
             _end(self.server)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Actor) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)
         process.kill()
@@ -165,7 +159,7 @@ def _told(path: Path) -> Any:
     """The object that a program has printed, once it is whole."""
     try:
         return json.loads(path.read_text())
-    except ValueError:
+    except (FileNotFoundError, ValueError):
         return None
 
 

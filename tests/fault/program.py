@@ -1,4 +1,4 @@
-"""A worker as a process of its own: `python -m tests.fault.program URL FOLDER '{"options": …}'`.
+"""A worker as a process of its own; its arguments: URL FOLDER '{"options": …}'.
 
 Options: those of `WorkerOptions`, and `flows` (names), `hostname` (another machine, as far as recovery can see) and
 `deaf` (a bell that nobody ever rings).
@@ -91,7 +91,7 @@ async def run(url: str, folder: Path, given: dict[str, Any]) -> None:
         await worker.run()
 
 
-if __name__ == "__main__":
+def main() -> None:
     assert flows_for_tests
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     asyncio.run(run(sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])))

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.cutting import cutting_proxy
 from tests.fault.crew import children_of, ended, enlisted, lives, on, outcomes, result, rows, started_in, until
 from tests.fault.outpost import FLOWS, Outpost, outpost
 from tests.postgres import fresh_schema
+from tests.wings import Actor
 
 # Most of it does not depend on the database behind the server; what does is tried on both.
 BOTH = pytest.mark.parametrize("post", ["own", "postgres"], indirect=True)
@@ -52,7 +52,7 @@ def post(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Outpost]:
         own.dismiss()
 
 
-def work(post: Outpost, name: str = "ann", **given: object) -> subprocess.Popen[bytes]:
+def work(post: Outpost, name: str = "ann", **given: object) -> Actor:
     return post.work(name, flows=FLOWS, **given)
 
 
