@@ -1,5 +1,10 @@
 """Keys over HTTP: administrators make all, owners their own; each is shown once."""
 
+import asyncio
+
+import pytest
+
+from telecine.engine import keys
 from telecine.engine.keys import Scope
 from tests.api.front import Front
 
@@ -63,3 +68,60 @@ async def test_an_owner_without_a_name_cannot_touch_keys_of_administrators(front
 
     assert {answer.status_code for answer in answers} == {404}
     assert {key["scope"] for key in (await nameless.get(KEYS)).json()["items"]} == {"owner"}
+
+
+async def test_the_list_goes_on_where_its_page_ended_and_is_the_owners_own(front: Front) -> None:
+    made = [(await front.ada.post(KEYS, json={"name": f"key {number}"})).json()["id"] for number in range(4)]
+
+    first = (await front.ada.get(KEYS, params={"limit": 3})).json()
+    rest = (await front.ada.get(KEYS, params={"limit": 3, "cursor": first["next"]})).json()
+    wrong = [await front.ada.get(KEYS, params=query) for query in ({"cursor": "x"}, {"limit": 0}, {"limit": 10**6})]
+    found = first["items"] + rest["items"]
+
+    assert (len(first["items"]), len(rest["items"]), rest["next"]) == (3, 2, None)
+    assert set(made) < {key["id"] for key in found}
+    assert [key["created_at"] for key in found] == sorted((key["created_at"] for key in found), reverse=True)
+    assert [answer.status_code for answer in wrong] == [422] * 3
+
+
+async def test_an_administrator_goes_through_everybodys_pages(front: Front) -> None:
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = (await front.admin.get(KEYS, params={"limit": 1} | ({"cursor": cursor} if cursor else {}))).json()
+        seen += [key["id"] for key in page["items"]]
+        cursor = page["next"]
+
+    assert sorted(seen) == sorted(key.id for key in await front.house.keys.list())
+    assert len(seen) == 4
+
+
+async def test_an_owner_has_only_so_many_valid_keys_also_if_he_asks_at_once(front: Front) -> None:
+    front.house.settings = front.settings.model_copy(update={"max_keys_per_owner": 3})
+
+    answers = await asyncio.gather(*(front.ada.post(KEYS, json={}) for _ in range(6)))
+    made = [answer.json()["id"] for answer in answers if answer.status_code == 201]
+    by_admin = await front.admin.post(KEYS, json={"owner": "ada"})
+    await front.ada.delete(f"{KEYS}/{made[0]}")
+    after = await front.ada.post(KEYS, json={})
+
+    assert sorted(answer.status_code for answer in answers) == [201, 201, *[409] * 4]
+    assert (by_admin.status_code, by_admin.json()["code"]) == (409, "conflict")
+    assert "ada has 3 keys, and no owner more than 3: revoke one" in by_admin.json()["detail"]
+    assert after.status_code == 201
+    assert (await front.bob.post(KEYS, json={})).status_code == 201
+
+
+async def test_whoever_makes_and_revokes_without_end_fills_no_table(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "MOST_DEAD", 2)
+    made = []
+    for _ in range(5):
+        made.append((await front.ada.post(KEYS, json={})).json()["id"])
+        await front.ada.delete(f"{KEYS}/{made[-1]}")
+    await front.ada.post(KEYS, json={})
+
+    left = [key.id for key in await front.house.keys.list(owner="ada") if key.revoked_at]
+
+    assert left == made[-1:-3:-1]

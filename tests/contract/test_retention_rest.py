@@ -4,12 +4,14 @@ import pytest
 
 from telecine.engine import Registration, belonging
 from telecine.engine.deleting import delete
+from telecine.engine.keys import Keys, Scope
 from telecine.engine.remote import Remotes
 from telecine.engine.retention import NOTHING, Ages
 from telecine.engine.stream import Reset, Stream
 from telecine.engine.watched import Watched
 from telecine.errors import KeyReused
 from telecine.facts import DAY, Line
+from telecine.world import World
 from tests.make import a_flow
 from tests.old_things import count, retire_all
 from tests.scene import Scene, played
@@ -166,3 +168,23 @@ async def test_a_watched_file_is_forgotten_a_year_after_it_was_last_seen(scene: 
 
     assert (nobody_looked.watched, looked.watched) == (0, 1)
     assert await watched.known(["/films/here.mp4", "/films/gone.mp4"]) == {"/films/here.mp4": "1-1"}
+
+
+@played
+async def test_keys_and_sessions_are_forgotten_some_time_after_their_end(scene: Scene) -> None:
+    keys = Keys(scene.store, World())
+    await keys.issue(Scope.OWNER, owner="ada", name="for ever")
+    await keys.issue(Scope.OWNER, owner="ada", name="expired", life=DAY)
+    await keys.issue(Scope.ADMIN, kind="session", name="session", life=DAY)
+    revoked = await keys.issue(Scope.OWNER, owner="ada", name="revoked", life=900 * DAY)
+    worked = await keys.issue(Scope.WORKER, name="far", life=DAY)
+    await keys.revoke(revoked.id)
+    await Remotes(scene.engine).enlist(worked.id, "first", Registration(name="far", hostname="far", lanes=()))
+
+    found = []
+    for days in (7, 2, 80, 3):
+        scene.pass_time(days * DAY)
+        found.append((await retire_all(scene)).secrets)
+
+    assert found == [0, 1, 0, 2]
+    assert sorted(key.name for key in await keys.list()) == ["far", "for ever"]

@@ -190,7 +190,7 @@ EXAMPLES: dict[str, Any] = {
     "WorkerView": WORKER,
     "Workers": {"items": [WORKER]},
     "KeyView": KEY,
-    "AllKeys": {"items": [KEY]},
+    "Page_KeyView_": {"items": [KEY], "next": None},
     "MadeKey": {"id": "1f0c9a3be27d", "key": "tcn_owner_1f0c9a3be27d_…", "expires_at": None},
     "Made": {"id": 7, "created": True, "webhook": {"id": 3, "key": "whsec_…"}},
     "AllMade": {

@@ -13,10 +13,11 @@ from telecine.api.answers import answer
 from telecine.api.auth import Owner
 from telecine.api.house import Here
 from telecine.api.problems import answers
-from telecine.api.words import KeyPath, Name
-from telecine.engine.keys import Caller, KeyView, Scope
+from telecine.api.words import Cursor, KeyPath, Limit, Name
+from telecine.engine.keys import KeyView, Manner, Scope
 from telecine.engine.remote import Remotes
-from telecine.errors import BadSpec, NotAllowed, NotFound
+from telecine.engine.shown import Page
+from telecine.errors import BadSpec, NotAllowed
 from telecine.facts import DAY, Instant
 
 router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
@@ -45,25 +46,13 @@ class MadeKey:
     expires_at: Instant | None
 
 
-@dataclass(frozen=True, slots=True)
-class AllKeys:
-    """The newest first; no secret is among it."""
-
-    items: tuple[KeyView, ...]
-
-
-def _may_see(who: Caller, key: KeyView) -> bool:
-    """An owner's keys are those of his scope: what an administrator made for workers is not his."""
-    return who.is_admin or (key.scope == Scope.OWNER and key.owner == who.owner)
+@router.get("", response_model=Page[KeyView], responses=answers(401, 403, 422, 429))
+async def list_keys(who: Owner, house: Here, cursor: Cursor = None, limit: Limit = 100) -> Response:
+    """The keys, the newest first, without secrets: all for an administrator, his own for an owner."""
+    return answer(await house.keys.page(owner=who.sees, cursor=cursor, limit=limit), Page[KeyView])
 
 
-@router.get("", response_model=AllKeys, responses=answers(401, 403, 429))
-async def list_keys(who: Owner, house: Here) -> Response:
-    """The keys: all for an administrator, his own for an owner."""
-    return answer(AllKeys(tuple(key for key in await house.keys.list(owner=who.sees) if _may_see(who, key))))
-
-
-@router.post("", status_code=201, response_model=MadeKey, responses=answers(401, 403, 422, 429))
+@router.post("", status_code=201, response_model=MadeKey, responses=answers(401, 403, 409, 422, 429))
 async def create_key(wanted: NewKey, who: Owner, house: Here) -> Response:
     """Make a key. It is shown in this answer and never again."""
     if not who.is_admin and (wanted.scope != "owner" or wanted.owner not in (None, who.owner)):
@@ -72,17 +61,16 @@ async def create_key(wanted: NewKey, who: Owner, house: Here) -> Response:
     if who.is_admin and (wanted.scope == "owner") != (wanted.owner is not None):
         raise BadSpec("an owner's key needs `owner`: whose things it opens; an administrator's opens everything")
     owner = (wanted.owner or "") if who.is_admin else who.owner
-    made = await house.keys.issue(Scope(wanted.scope), owner=owner, name=wanted.name or "", life=life)
+    how: Manner = {"owner": owner, "name": wanted.name or "", "life": life}
+    if wanted.scope == "owner":
+        how["most"] = house.settings.max_keys_per_owner
+    made = await house.keys.issue(Scope(wanted.scope), **how)
     return answer(MadeKey(made.id, made.text, made.expires_at), status=201, headers={"Cache-Control": "no-store"})
 
 
 @router.delete("/{key_id}", status_code=204, response_class=Response, responses=answers(401, 403, 404, 429))
 async def revoke_key(key_id: KeyPath, who: Owner, house: Here) -> Response:
     """Make a key worthless, at once and for good. Workers that came with it lose their work, unharmed."""
-    if not who.is_admin and all(
-        key.id != key_id for key in await house.keys.list(owner=who.owner) if _may_see(who, key)
-    ):
-        raise NotFound(f"there is no key {key_id}, or it was revoked before")
-    await house.keys.revoke(key_id)
+    await house.keys.revoke(key_id, owner=who.sees)
     await Remotes(house.engine).shut_out(key_id)
     return Response(status_code=204)

@@ -15,9 +15,11 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from telecine.errors import KeyInvalid, NotFound
+from telecine.engine.shown import Page
+from telecine.engine.timeline import after, limited, page
+from telecine.errors import Conflict, KeyInvalid, NotFound
 from telecine.facts import DAY, MINUTE, Instant, Json, Millis
 from telecine.store import Ask, Row, Steps, Store
 from telecine.store.text import dumps
@@ -27,7 +29,9 @@ ID_CHARS = 12
 LINK_LIFE = 15 * MINUTE
 SESSION_LIFE = 30 * DAY
 TOUCH_EVERY = MINUTE
-PRUNE_AFTER = 7 * DAY
+MOST_DEAD = 1_000  # of one owner, for whoever looks what became of a key
+FOREVER = (2**62, 16**ID_CHARS - 1)
+AT_ONCE = 500
 
 _SHAPE = re.compile(r"tcn_(admin|owner|worker)_([0-9a-f]{12})_([0-9a-f]{64})_([0-9a-f]{8})")
 # Compared with when there is no such key, so that an unknown one takes as long as a wrong one.
@@ -90,46 +94,40 @@ class Caller:
         return self.is_admin or owner == self.owner
 
 
+class Manner(TypedDict, total=False):
+    """How a key is made; what is left out is empty. No `life`: for ever. `most`: refused if its owner has so many."""
+
+    owner: str
+    name: str
+    kind: str
+    life: Millis | None
+    facts: dict[str, Any]
+    most: int
+
+
 class Keys:
     def __init__(self, store: Store, world: World) -> None:
         self._store = store
         self._world = world
 
-    async def issue(
-        self,
-        scope: Scope,
-        *,
-        owner: str = "",
-        name: str = "",
-        kind: str = "key",
-        life: Millis | None = None,
-        facts: dict[str, Any] | None = None,
-    ) -> Issued:
-        return await self._store.run(
-            lambda: self.issuing(scope, owner=owner, name=name, kind=kind, life=life, facts=facts)
-        )
+    async def issue(self, scope: Scope, **how: Unpack[Manner]) -> Issued:
+        return await self._store.run(lambda: self.issuing(scope, **how))
 
-    def issuing(
-        self,
-        scope: Scope,
-        *,
-        owner: str = "",
-        name: str = "",
-        kind: str = "key",
-        life: Millis | None = None,
-        facts: dict[str, Any] | None = None,
-    ) -> Steps[Issued]:
+    def issuing(self, scope: Scope, **how: Unpack[Manner]) -> Steps[Issued]:
         """The steps of it, for a transaction that does more."""
+        owner = how.get("owner", "")
+        if "most" in how:
+            yield from _room(owner, how["most"])
         key_id, secret = self._world.new_id()[:ID_CHARS], self._world.secret()
         params = {
             "id": key_id,
-            "kind": kind,
+            "kind": how.get("kind", "key"),
             "scope": scope.value,
             "owner": owner,
-            "name": name,
+            "name": how.get("name", ""),
             "secret_hash": hash_of(secret),
-            "facts": dumps(facts or {}),
-            "life": life,
+            "facts": dumps(how.get("facts", {})),
+            "life": how.get("life"),
         }
         [row] = yield Ask("key_add", params)
         return Issued(key_id, written(scope, key_id, secret), row["expires_at"])
@@ -170,14 +168,33 @@ class Keys:
 
         return await self._store.run(steps)
 
-    async def list(self, *, owner: str | None = None, kind: str = "key") -> tuple[KeyView, ...]:
-        rows = await self._store.read(lambda: _asked("key_list", {"owner": owner, "kind": kind}))
-        return tuple(_view(row) for row in rows)
+    async def page(self, *, owner: str | None = None, cursor: str | None = None, limit: int = 100) -> Page[KeyView]:
+        """Keys of programs, the newest first: everybody's, or those that open what belongs to one owner."""
+        before, below = after(cursor, FOREVER)
+        where = {"before": before, "below": f"{below:0{ID_CHARS}x}", "wanted": limited(limit) + 1}
+        name, wanted = ("key_list", where) if owner is None else ("key_list_of", {**where, "owner": owner})
+        rows = await self._store.read(lambda: _asked(name, wanted))
+        return page([_view(row) for row in rows], limit, lambda key: (key.created_at, int(key.id, 16)))
+
+    async def list(self, *, owner: str | None = None) -> tuple[KeyView, ...]:
+        """All of them, page by page."""
+        found = await self.page(owner=owner, limit=AT_ONCE)
+        items = list(found.items)
+        while found.next is not None:
+            found = await self.page(owner=owner, cursor=found.next, limit=AT_ONCE)
+            items += found.items
+        return tuple(items)
 
     async def revoke(self, key_id: str, *, owner: str | None = None) -> None:
-        """At once, and for good."""
-        if not await self._store.run(lambda: _asked("key_revoke", {"id": key_id, "owner": owner})):
-            raise NotFound(f"there is no key {key_id}, or it was revoked before")
+        """At once, and for good; with `owner`, only a key that opens what is his."""
+
+        def steps() -> Steps[None]:
+            rows = yield from _found(key_id)
+            own = [row for row in rows if owner is None or _opens(row) == ("key", Scope.OWNER, owner)]
+            if not own or not (yield Ask("key_revoke", {"id": key_id, "owner": owner})):
+                raise NotFound(f"there is no key {key_id}, or it was revoked before")
+
+        await self._store.run(steps)
 
     async def revoke_if_valid(self, key_id: str) -> None:
         """The same for whoever does not care if somebody else did it before."""
@@ -188,9 +205,18 @@ class Keys:
         [row] = await self._store.read(lambda: _asked("key_any", {}))
         return not row["found"]
 
-    async def prune(self) -> int:
-        """Forget links and sessions that ended long ago; how many."""
-        return len(await self._store.run(lambda: _asked("key_prune", {"age": PRUNE_AFTER})))
+
+def _room(owner: str, most: int) -> Steps[None]:
+    """`Conflict` if this owner has so many valid ones; of worthless ones the oldest go."""
+    yield Ask("key_turn", {"owner": owner})
+    [row] = yield Ask("key_count", {"owner": owner})
+    if row["valid"] >= most:
+        raise Conflict(f"{owner or 'this owner'} has {row['valid']} keys, and no owner more than {most}: revoke one")
+    yield Ask("key_trim", {"owner": owner, "most": MOST_DEAD})
+
+
+def _opens(row: Row) -> tuple[str, str, str]:
+    return row["kind"], row["scope"], row["owner"]
 
 
 def written(scope: str, key_id: str, secret: str) -> str:

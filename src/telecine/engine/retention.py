@@ -44,6 +44,8 @@ class Ages:
     versions: Millis = 7 * DAY  # since another version took their place
     deleted: Millis = 90 * DAY  # jobs that somebody deleted, with the documents that nobody sees
     watched: Millis = 365 * DAY  # files of watched folders, since they were seen there
+    secrets: Millis = 90 * DAY  # keys that were revoked or have expired
+    sessions: Millis = 7 * DAY  # links and sessions that have ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class Retired:
     workers: int = 0
     deleted: int = 0
     watched: int = 0
+    secrets: int = 0
     files: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -89,6 +92,8 @@ async def retire(store: Store, shelf: Shelf, ages: Ages | None = None) -> AsyncG
         yield Retired(deleted=count)
     while count := await store.run(lambda: _prune("watched_prune", limits.watched)):
         yield Retired(watched=count)
+    while count := await store.run(lambda: _prune("key_prune", limits.secrets, brief=limits.sessions)):
+        yield Retired(secrets=count)
 
 
 # -- Jobs --------------------------------------------------------------------------------------------
@@ -256,6 +261,6 @@ def _prune_events(age: Millis) -> Steps[int]:
     return int(rows[0]["gone"])
 
 
-def _prune(name: str, age: Millis) -> Steps[int]:
-    rows = yield Ask(name, {"age": age, "wanted": MANY})
+def _prune(name: str, age: Millis, **more: Millis) -> Steps[int]:
+    rows = yield Ask(name, {"age": age, "wanted": MANY, **more})
     return len(rows)

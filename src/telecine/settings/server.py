@@ -39,6 +39,7 @@ class ServerSettings(MediaSettings):
     bad_key_limit: int = Field(
         60, ge=1, description="Requests without a valid key that an address may make in a minute"
     )
+    max_keys_per_owner: int = Field(100, ge=1, description="Valid keys that an owner may have; the CLI is not bound")
     max_body_bytes: int = Field(1 << 20, ge=1_024, description="Larger JSON bodies are refused before they are read")
     max_streams_per_key: int = Field(50, ge=1, description="Event streams that a key may have open at once")
     stale_seconds: float = Field(3_600.0, gt=0, description="A task that is ready for longer is listed as stale")

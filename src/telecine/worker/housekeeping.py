@@ -143,6 +143,7 @@ def _tell(total: Retired) -> None:
         "workers forgotten": total.workers,
         "deleted jobs forgotten": total.deleted,
         "watched files forgotten": total.watched,
+        "ended keys and sessions forgotten": total.secrets,
     }
     log.info("retention: %s", ", ".join(f"{count} {what}" for what, count in counts.items() if count))
 

@@ -12,10 +12,35 @@ from api_key where id = :id::text
 update api_key set last_used_at = {now} where id = :id::text
 
 -- name: key_list
-select id, kind, scope, owner, name, facts, created_at, expires_at, last_used_at, revoked_at, {now} as now
+-- Keys of programs, the newest first.
+select id, kind, scope, owner, name, facts::text as facts, created_at, expires_at, last_used_at, revoked_at, {now} as now
 from api_key
-where (:owner::text is null or owner = :owner::text) and kind = :kind::text
-order by created_at desc, id
+where kind = 'key' and (created_at, id) < (:before::bigint, :below::text)
+order by created_at desc, id desc limit :wanted::bigint
+
+-- name: key_list_of
+-- The same of one owner: those that open what is his.
+select id, kind, scope, owner, name, facts::text as facts, created_at, expires_at, last_used_at, revoked_at, {now} as now
+from api_key
+where owner = :owner::text and kind = 'key' and scope = 'owner'
+  and (created_at, id) < (:before::bigint, :below::text)
+order by created_at desc, id desc limit :wanted::bigint
+
+-- name: key_turn
+-- Two who make the last one at once must not both get it.
+select pg_advisory_xact_lock(hashtext('telecine.keys:' || current_schema() || :owner::text))::text as mine
+
+-- name: key_count
+select count(*) as valid from api_key
+where owner = :owner::text and kind = 'key' and scope = 'owner' and revoked_at is null
+  and (expires_at is null or expires_at > {now})
+
+-- name: key_trim
+-- Of those that are worth nothing any more, the newest are kept for whoever looks.
+delete from api_key where id in (
+    select id from api_key where owner = :owner::text and kind = 'key' and scope = 'owner'
+      and (revoked_at is not null or expires_at <= {now})
+    order by created_at desc, id desc limit all offset :most::bigint)
 
 -- name: key_revoke
 update api_key set revoked_at = {now}
@@ -32,5 +57,10 @@ select exists (select 1 from api_key where scope = 'admin' and kind <> 'link' an
     and (expires_at is null or expires_at > {now})) as found
 
 -- name: key_prune
-delete from api_key where kind <> 'key' and expires_at < {now} - :age::bigint
+-- Links and sessions that ended so long ago; keys only if no worker came with them.
+delete from api_key where id in (
+    select k.id from api_key k where least(k.revoked_at, k.expires_at)
+        < {now} - case k.kind when 'key' then :age::bigint else :brief::bigint end
+      and not exists (select 1 from worker_key w where w.key_id = k.id)
+    limit :wanted::bigint)
 returning id

@@ -12,10 +12,35 @@ from api_key where id = :id
 update api_key set last_used_at = {now} where id = :id
 
 -- name: key_list
+-- Keys of programs, the newest first.
 select id, kind, scope, owner, name, facts, created_at, expires_at, last_used_at, revoked_at, {now} as now
 from api_key
-where (:owner is null or owner = :owner) and kind = :kind
-order by created_at desc, id
+where kind = 'key' and (created_at, id) < (:before, :below)
+order by created_at desc, id desc limit :wanted
+
+-- name: key_list_of
+-- The same of one owner: those that open what is his.
+select id, kind, scope, owner, name, facts, created_at, expires_at, last_used_at, revoked_at, {now} as now
+from api_key
+where owner = :owner and kind = 'key' and scope = 'owner'
+  and (created_at, id) < (:before, :below)
+order by created_at desc, id desc limit :wanted
+
+-- name: key_turn
+-- One writes at a time anyway; the PostgreSQL twin takes a lock.
+select :owner as mine
+
+-- name: key_count
+select count(*) as valid from api_key
+where owner = :owner and kind = 'key' and scope = 'owner' and revoked_at is null
+  and (expires_at is null or expires_at > {now})
+
+-- name: key_trim
+-- Of those that are worth nothing any more, the newest are kept for whoever looks.
+delete from api_key where id in (
+    select id from api_key where owner = :owner and kind = 'key' and scope = 'owner'
+      and (revoked_at is not null or expires_at <= {now})
+    order by created_at desc, id desc limit -1 offset :most)
 
 -- name: key_revoke
 update api_key set revoked_at = {now}
@@ -33,5 +58,10 @@ select exists (select 1 from api_key where scope = 'admin' and kind <> 'link' an
     and (expires_at is null or expires_at > {now})) as found
 
 -- name: key_prune
-delete from api_key where kind <> 'key' and expires_at < {now} - :age
+-- Links and sessions that ended so long ago; keys only if no worker came with them.
+delete from api_key where id in (
+    select k.id from api_key k where min(coalesce(k.revoked_at, k.expires_at), coalesce(k.expires_at, k.revoked_at))
+        < {now} - case k.kind when 'key' then :age else :brief end
+      and not exists (select 1 from worker_key w where w.key_id = k.id)
+    limit :wanted)
 returning id

@@ -16,6 +16,7 @@ create table api_key (
     revoked_at bigint
 );
 create index api_key_owner on api_key (owner, created_at, id);
+create index api_key_created on api_key (created_at, id) where kind = 'key';
 
 -- Which key a remote worker came with: whoever revokes the key shuts out its workers.
 create table worker_key (
