@@ -62,7 +62,7 @@ class Outpost:
         own = {**self.given, "scratch": home / "scratch", "uploads": home / "uploads", "port": self.port, **given}
         log = self.folder / "server.log"
         self.server = enter(TELECINE, ["serve", "--json"], folder=home, environ=_environ(own), out=said, log=log)
-        told = wait_for(lambda: _told(said) or self._died(), "the server listens")
+        told = wait_for(lambda: told(said) or self._died(), "the server listens")
         self.port = int(told["address"].rpartition(":")[2])
         return self.url
 
@@ -155,7 +155,7 @@ def wait_for(check: Any, what: str, *, within: float = PATIENCE) -> Any:
     return found
 
 
-def _told(path: Path) -> Any:
+def told(path: Path) -> Any:
     """The object that a program has printed, once it is whole."""
     try:
         return json.loads(path.read_text())

@@ -1,10 +1,8 @@
 """Servers die, and come in numbers: each letter arrives, and a receiver can tell a repeated one. Real processes."""
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,14 @@ import pytest
 from telecine.engine import Engine, Registration
 from telecine.engine.webhooks import Webhooks, Wish
 from telecine.facts import Done, Word
-from tests.e2e.cli import PROGRAM
+from telecine.observe.postman import Ways
 from tests.fault.crew import SHORT, Crew, on, rows, until
+from tests.fault.outpost import told
 from tests.flows_for_tests import wait
 from tests.make import a_flow
 from tests.receiver import Receiver, listen, silent
+from tests.scene import execute
+from tests.wings import TELECINE, Actor, enter
 
 BRISK = {
     "ALLOW_PRIVATE_WEBHOOKS": "127.0.0.1",
@@ -35,32 +36,30 @@ class Servers:
 
     def __init__(self, url: str, folder: Path) -> None:
         self._url, self._folder = url, folder
-        self._all: list[subprocess.Popen[str]] = []
+        self._all: list[Actor] = []
 
-    def start(self, **settings: str) -> subprocess.Popen[str]:
+    def start(self, **settings: str) -> Actor:
         given = {**BRISK, "DATABASE_URL": self._url, "ARTIFACTS_URL": str(self._folder / "artifacts"), **settings}
         plain = {name: value for name, value in os.environ.items() if not name.startswith("TELECINE_")}
-        with (self._folder / f"server-{len(self._all)}.log").open("w") as log:
-            server = subprocess.Popen(
-                [PROGRAM, "serve", "--port", "0", "--json"],
-                cwd=self._folder,
-                env={**plain, **{f"TELECINE_{name}": value for name, value in given.items()}},
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+        server = enter(
+            TELECINE,
+            ["serve", "--port", "0", "--json"],
+            folder=self._folder,
+            environ={**plain, **{f"TELECINE_{name}": value for name, value in given.items()}},
+            out=self._said(len(self._all)),
+            log=self._folder / f"server-{len(self._all)}.log",
+        )
         self._all.append(server)
         return server
 
-    def serving(self, server: subprocess.Popen[str]) -> None:
+    async def serving(self, server: Actor) -> None:
         """Wait until it says where it listens."""
-        assert server.stdout is not None
-        said = ""
-        while line := server.stdout.readline():
-            said += line
-            if line.rstrip().endswith("}"):
-                break
-        assert "address" in json.loads(said or "{}"), self.log()
+        said = self._said(self._all.index(server))
+        await until(lambda: server.poll() is not None or "address" in (told(said) or {}))
+        assert server.poll() is None, self.log()
+
+    def _said(self, number: int) -> Path:
+        return self._folder / f"server-{number}.said"
 
     def log(self) -> str:
         return "\n".join(path.read_text() for path in sorted(self._folder.glob("server-*.log")))
@@ -69,8 +68,6 @@ class Servers:
         for server in self._all:
             server.kill()
             server.wait()
-            assert server.stdout is not None
-            server.stdout.close()
 
 
 @pytest.fixture
@@ -124,12 +121,14 @@ def test_a_server_killed_between_sending_and_noting_it_is_followed_by_one_that_s
     async def play(engine: Engine) -> None:
         await subscribed(engine, receiver)
         await jobs_done(engine)
-        first = servers.start(WEBHOOK_TIMEOUT_SECONDS="5")
+        first = servers.start()
         await asyncio.to_thread(receiver.wait_for, 1)
 
         first.kill()
         first.wait()
         assert await standing(engine) == [("waiting", 1)]
+        lease = Ways(timeout=float(BRISK["WEBHOOK_TIMEOUT_SECONDS"])).lease
+        await execute(engine.store, f"update delivery set next_at = next_at - {lease}, until = until - {lease}")
         servers.start()
         heard = await asyncio.to_thread(receiver.wait_for, 2)
         await all_done(engine, 1)
@@ -145,7 +144,7 @@ def test_two_servers_at_once_send_each_letter_once(url: str, servers: Servers, r
         await subscribed(engine, receiver)
         both = [servers.start() for _ in range(2)]
         for server in both:
-            await asyncio.to_thread(servers.serving, server)
+            await servers.serving(server)
 
         await jobs_done(engine, 40)
         await all_done(engine, 40)
@@ -165,7 +164,7 @@ def test_a_server_stops_in_order_while_a_receiver_never_answers(
         key = await subscribed(engine, receiver)
         await jobs_done(engine)
         server = servers.start(WEBHOOK_TIMEOUT_SECONDS="60")
-        await asyncio.to_thread(servers.serving, server)
+        await servers.serving(server)
         await asyncio.to_thread(receiver.wait_for, 1)
 
         server.send_signal(signal.SIGTERM)
@@ -195,7 +194,7 @@ def test_a_killed_worker_is_alerted_to_in_words(
             "ALERT_KINDS": kinds,
         }
         server = servers.start(**ways)
-        await asyncio.to_thread(servers.serving, server)
+        await servers.serving(server)
         await engine.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann", **SHORT)
         await workers.started()
