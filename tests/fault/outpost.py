@@ -62,8 +62,8 @@ class Outpost:
         own = {**self.given, "scratch": home / "scratch", "uploads": home / "uploads", "port": self.port, **given}
         log = self.folder / "server.log"
         self.server = enter(TELECINE, ["serve", "--json"], folder=home, environ=_environ(own), out=said, log=log)
-        told = wait_for(lambda: told(said) or self._died(), "the server listens")
-        self.port = int(told["address"].rpartition(":")[2])
+        serving = wait_for(lambda: told(said) or self._died(), "the server listens")
+        self.port = int(serving["address"].rpartition(":")[2])
         return self.url
 
     def _died(self) -> bool:
