@@ -22,7 +22,7 @@ from tests.make import a_flow
 from tests.postgres import fresh_schema
 from tests.scene import execute
 
-READERS = 200
+READERS = 80
 PATIENCE = 120.0
 MANY, SIZE = 9_000, 1_500
 
