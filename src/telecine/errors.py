@@ -27,6 +27,7 @@ TelecineError
     SchemaMissing        the database was never migrated
   ArtifactError          bytes could not be stored, read or deleted
     ArtifactDamaged      bytes are not those that were recorded
+    ArtifactsFull        there is no space for them; also a NoSpace
   MediaError             work on media went wrong
     ChildFailed          the media child said so, or ended without a last word
     MediaRefused         this source is not taken: no repetition helps, another source or setting does
@@ -35,6 +36,13 @@ TelecineError
 """
 
 from __future__ import annotations
+
+import errno
+import re
+
+# No space, a quota that is used up, or a bound on files that a process has.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CODE = re.compile(r"\(os error (\d+)\)")  # as the store of artifacts tells an errno
 
 
 class TelecineError(Exception):
@@ -166,6 +174,10 @@ class ArtifactDamaged(ArtifactError):
     code = "artifact_damaged"
 
 
+class ArtifactsFull(ArtifactError, NoSpace):
+    code = "no_space"
+
+
 class MediaError(TelecineError):
     code = "media_error"
     permanent = False  # to try again may help
@@ -196,3 +208,10 @@ class SourceUnreachable(MediaError):
 
 class HandlerStopped(TelecineError):
     code = "handler_stopped"
+
+
+def is_full(error: Exception) -> bool:
+    """Whether there was no space, by what the system said."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in FULL
+    return any(int(code) in FULL for code in _CODE.findall(str(error)))

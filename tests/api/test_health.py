@@ -4,7 +4,9 @@ import asyncio
 import random
 import socket
 from dataclasses import replace
+from pathlib import Path
 
+import httpx
 import pytest
 
 from telecine.engine.figures import ping
@@ -12,6 +14,7 @@ from telecine.errors import SchemaTooNew, Unreachable
 from telecine.observe import vitals
 from telecine.store.open import open_store
 from tests.api.front import Front
+from tests.fault.outpost import outpost
 
 
 @pytest.fixture(autouse=True)
@@ -131,3 +134,35 @@ async def test_a_database_that_never_answers_costs_a_bounded_time(
 def _with(front: Front, **how: object) -> vitals.Probes:
     probes: vitals.Probes = front.house.vitals._probes  # type: ignore[attr-defined]
     return replace(probes, **how)  # type: ignore[arg-type]
+
+
+PROBES = ("/health", "/api/health", "/health/live", "/metrics")
+
+
+@pytest.mark.parametrize("path", PROBES)
+async def test_a_probe_by_head_gets_the_answer_of_get(front: Front, path: str) -> None:
+    plain, head = await front.admin.get(path), await front.admin.head(path)
+
+    assert (head.status_code, head.headers["content-type"]) == (plain.status_code, plain.headers["content-type"])
+    assert head.headers["cache-control"] == "no-store"
+    assert (await front.nobody.post(path)).headers["allow"] == "GET, HEAD"
+
+
+async def test_a_probe_by_head_of_a_server_that_is_unable_says_503(front: Front) -> None:
+    async def newer() -> int:
+        raise SchemaTooNew("9 is newer than 2")
+
+    front.house.vitals._probes = _with(front, schema=newer)  # type: ignore[attr-defined]
+
+    answers = [await front.nobody.head(path) for path in ("/health", "/api/health", "/health/live")]
+
+    assert [one.status_code for one in answers] == [503, 503, 200]
+
+
+def test_a_probe_by_head_has_no_body(tmp_path: Path) -> None:
+    with outpost(tmp_path, f"sqlite:///{tmp_path}/telecine.db") as post:
+        post.serve()
+        answers = [httpx.head(f"{post.url}{path}") for path in PROBES]
+
+    assert [(one.status_code, one.content) for one in answers] == [(200, b"")] * 4
+    assert all(int(one.headers["content-length"]) > 0 for one in answers)

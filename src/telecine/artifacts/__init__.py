@@ -16,7 +16,7 @@ from obstore.store import AzureStore, GCSStore, LocalStore, ObjectStore, S3Store
 
 from telecine.artifacts import local
 from telecine.artifacts.bucket import S3Access, open_bucket
-from telecine.errors import ArtifactError, BadSpec, NotFound
+from telecine.errors import ArtifactError, ArtifactsFull, BadSpec, NotFound, is_full
 
 __all__ = ["PART", "WINDOW", "Artifacts", "Moved", "S3Access", "Stored", "key_of", "open_bucket", "part_of", "unheard"]
 
@@ -256,6 +256,8 @@ def _told(key: str, done: str) -> Iterator[None]:
             raise ArtifactError(f"artifact {key!r} could not be stored: its bucket does not exist") from error
         raise NotFound(f"there is no artifact {key!r}") from error
     except (OSError, BaseError) as error:
+        if is_full(error):
+            raise ArtifactsFull(f"artifact {key!r} could not be {done}: the disk is full, free some space") from error
         raise ArtifactError(f"artifact {key!r} could not be {done}: {_first_line(error)}") from error
 
 

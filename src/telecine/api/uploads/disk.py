@@ -7,7 +7,6 @@ one upload reach the server that has it.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -21,11 +20,11 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
-from telecine.errors import NoSpace, TelecineError
+from telecine.errors import NoSpace, TelecineError, is_full
 
 BLOCK = 4 << 20
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NAME = re.compile("[0-9a-f]{32}")
+NO_SPACE = "the disk is full: free some space, then go on with this upload"
 
 
 class Busy(TelecineError):
@@ -60,6 +59,8 @@ class Disk:
         try:
             handle = os.open(path, flags, 0o600)
         except OSError as error:
+            if is_full(error):
+                raise NoSpace(NO_SPACE) from error
             raise Lost(f"the bytes of upload {upload_id} are not here: {error.strerror}") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -150,8 +151,8 @@ class Slot:
             try:
                 yield self._handle
             except OSError as error:
-                if error.errno in FULL:
-                    raise NoSpace("the disk is full: free some space, then go on with this upload") from error
+                if is_full(error):
+                    raise NoSpace(NO_SPACE) from error
                 raise Lost(f"{self.path.name} cannot be written: {error.strerror}") from error
 
     def __enter__(self) -> Slot:

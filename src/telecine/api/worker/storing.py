@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -27,7 +28,7 @@ from telecine.api.worker.keeping import place_of
 from telecine.api.worker.ranges import RangeHeader, ranged
 from telecine.api.worker.room import Here, Room
 from telecine.engine.keys import Caller
-from telecine.errors import Conflict, NotFound, Refused, TooLarge, Unreachable
+from telecine.errors import Conflict, NoSpace, NotFound, Refused, TooLarge, Unreachable, is_full
 from telecine.facts import SECOND, Lease
 from telecine.wire.said import BIGGEST, Digest, Link, LinkSaid, Number, Sha
 
@@ -75,7 +76,7 @@ class AlreadyKept(Conflict):
 @router.put(
     "/artifacts/{task}/{token}/{name:path}",
     response_model=StoredSaid,
-    responses={**answers(401, 403, 409, 413, 422, 429, 503), 202: {"model": Coming}},
+    responses={**answers(401, 403, 409, 413, 422, 429, 503, 507), 202: {"model": Coming}},
 )
 async def put(
     task: Number,
@@ -163,7 +164,7 @@ async def _receive(request: Request, part: Path, first: int, total: int) -> int:
     have = _size(part)
     if first > have:
         raise WrongOffset(f"{have} bytes have come, so the next part begins there, not at {first}")
-    with part.open("r+b" if have else "wb") as file:
+    with _room(), part.open("r+b" if have else "wb") as file:
         file.truncate(first)
         file.seek(first)
         at, held = first, bytearray()
@@ -194,6 +195,17 @@ async def _heard(request: Request) -> AsyncIterator[bytes]:
         if chunk is None:
             return
         yield chunk
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """What was written stays: whoever comes again goes on there."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise NoSpace("the server's disk is full: free some space there, then go on where it broke off") from error
+        raise
 
 
 async def _write(file: BinaryIO, held: bytearray) -> int:
