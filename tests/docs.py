@@ -15,8 +15,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,9 @@ class Block:
     def is_file(self) -> bool:
         return self.language == "python" and self.name.endswith(".py")
 
+    def with_words(self, old: str, new: str) -> "Block":
+        return replace(self, text=self.text.replace(old, new), promise=self.promise.replace(old, new))
+
 
 def blocks_of(path: Path) -> list[Block]:
     """All blocks of a document; what a shell block promises to print is with it."""
@@ -74,9 +77,12 @@ def environ(**more: str) -> dict[str, str]:
     return {**plain, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1", **more}
 
 
-def play(path: Path, folder: Path) -> None:
-    """Do what the document says, in `folder`, and compare what it promises."""
+def play(path: Path, folder: Path, *, instead: Mapping[str, str] | None = None) -> None:
+    """Do what the document says, in `folder`, and compare what it promises; some words are put `instead` of others."""
     blocks = [block for block in blocks_of(path) if block.language == "sh" or block.is_file]
+    for old, new in (instead or {}).items():
+        assert any(old in block.text + block.promise for block in blocks), f"{path.name} does not say {old!r}"
+        blocks = [block.with_words(old, new) for block in blocks]
     script = "".join(_part(number, block) for number, block in enumerate(blocks))
     log = folder / ".log"
     with log.open("w") as said:

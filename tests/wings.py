@@ -112,6 +112,7 @@ def enter(
     *,
     folder: Path | None = None,
     environ: Mapping[str, str] | None = None,
+    stdin: Path | None = None,
     out: Path,
     log: Path,
 ) -> Actor:
@@ -121,7 +122,7 @@ def enter(
         "arguments": list(arguments),
         "folder": str(folder or Path.cwd()),
         "environ": dict(os.environ if environ is None else environ),
-        "files": [os.devnull, str(out), str(log)],
+        "files": [str(stdin or os.devnull), str(out), str(log)],
     }
     return Actor(_prompter(), _prompter().ask(enter=order))
 

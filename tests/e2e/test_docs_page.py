@@ -1,6 +1,5 @@
 """The description of the API in a real browser: all of it, from this server alone."""
 
-import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -8,10 +7,8 @@ import httpx
 import pytest
 
 from tests.browser.rig import describe
-from tests.e2e.cli import Shell
+from tests.e2e.cli import Shell, ended
 from tests.e2e.test_server_stop import start
-
-PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -22,11 +19,9 @@ def shell(tmp_path: Path, sqlite_url: str) -> Shell:
 def test_the_page_shows_every_operation_and_asks_nobody_else(shell: Shell, tmp_path: Path) -> None:
     server, serving = start(shell, tmp_path / "server.log")
     address = str(serving["address"])
-    try:
+    with ended(server):
         known = httpx.get(f"{address}/openapi.json").json()["paths"]
         seen = describe(address, "submit_job", tmp_path / "docs.png")
-    finally:
-        _end(server)
 
     assert seen.done["wrong"] == []
     assert {urlsplit(one).netloc for one in seen.done["asked"] if not one.startswith("data:")} == {
@@ -36,10 +31,3 @@ def test_the_page_shows_every_operation_and_asks_nobody_else(shell: Shell, tmp_p
     told = "curl -X POST -H \"Authorization: Bearer $TELECINE_KEY\" -H 'Content-Type: application/json'"
     assert told in seen.done["shown"]
     assert "Idempotency-Key" in seen.done["shown"]
-
-
-def _end(server: subprocess.Popen[str]) -> None:
-    server.terminate()
-    server.wait(PATIENCE)
-    assert server.stdout is not None
-    server.stdout.close()

@@ -1,12 +1,11 @@
 """What `telecine serve` says to whoever starts it."""
 
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.cli import PROGRAM, Shell
+from tests.e2e.cli import Shell, ended, until
 
 
 @pytest.fixture
@@ -35,12 +34,9 @@ def test_an_address_of_another_machine_is_one_sentence(shell: Shell, host: str) 
 def test_where_somebody_has_logged_in_before_it_says_how_to_get_a_link(shell: Shell) -> None:
     shell("keys", "create", "--scope", "admin")
 
-    with subprocess.Popen(
-        [PROGRAM, "serve", "--port", "0"], cwd=shell.folder, env=shell.environ, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        told = [server.stdout.readline() for _ in range(2)]
-        server.terminate()
+    out = shell.folder / "server.out"
+    with ended(shell.start("serve", "--port", "0", out=out, log=out)):
+        told = until(lambda: out.exists() and len(lines := out.read_text().splitlines(keepends=True)) > 1 and lines)
 
     assert told[0].startswith("Telecine serves on http://127.0.0.1:")
     assert told[1] == "Log in: `telecine login` makes a link\n"

@@ -3,31 +3,24 @@
 import json
 import signal
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from tests.e2e.cli import PROGRAM, Shell, until
+from tests.e2e.cli import Shell, first_object, until
+from tests.wings import Actor
 
 PATIENCE = 60.0
 
 
-def start(shell: Shell, log: Path, *options: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+def start(shell: Shell, log: Path, *options: str) -> tuple[Actor, dict[str, Any]]:
     """A server, and what it says when it listens."""
-    with log.open("w") as said:
-        server = subprocess.Popen(
-            [PROGRAM, "serve", "--port", "0", "--json", "--flows", "some_flows.py", *options],
-            cwd=shell.folder,
-            env=shell.environ,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-        )
-    assert server.stdout is not None
-    return server, json.loads(server.stdout.readline())
+    out = shell.folder / "server.out"
+    command = ("serve", "--port", "0", "--json", "--flows", "some_flows.py", *options)
+    server = shell.start(*command, out=out, log=log)
+    return server, first_object(out, server)
 
 
 def test_a_server_that_is_told_to_stop_ends_in_order(tmp_path: Path) -> None:
@@ -42,8 +35,6 @@ def test_a_server_that_is_told_to_stop_ends_in_order(tmp_path: Path) -> None:
     server.send_signal(signal.SIGTERM)
     code = server.wait(PATIENCE)
 
-    assert server.stdout is not None
-    server.stdout.close()
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert code == 0
     assert "server has stopped" in [line["message"] for line in lines]

@@ -1,10 +1,8 @@
 """Traces by a real collector: one for each job, through a worker beside the database and one behind HTTP."""
 
-import json
-import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +13,7 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.e2e.cli import PROGRAM, Shell, until
+from tests.e2e.cli import PROGRAM, Process, Shell, ended, first_object, until
 
 FLOWS = """
 from telecine import Done, Failed, Flow
@@ -91,33 +89,20 @@ def collector() -> Iterator[Collector]:
 
 
 @contextmanager
-def running(shell: Shell, *command: str, **environ: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def running(shell: Shell, *command: str, **environ: str) -> Iterator[tuple[Process, Path]]:
     """A process of ours; its log; ended in order."""
     log = shell.folder / f"{command[0]}-{len(list(shell.folder.glob('*.log')))}.log"
-    with log.open("w") as said:
-        process = subprocess.Popen(
-            [PROGRAM, *command, "--json"],
-            cwd=shell.folder,
-            env={**shell.environ, "TELECINE_LOG_LEVEL": "info", **environ},
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-        )
-    try:
+    own = {**shell.environ, "TELECINE_LOG_LEVEL": "info", **environ}
+    arguments, out = [*command, "--json"], log.with_suffix(".out")
+    if "PYTHONPATH" in environ:  # which matters when an interpreter starts
+        with out.open("wb") as told, log.open("wb") as said:
+            process: Process = subprocess.Popen(
+                [PROGRAM, *arguments], cwd=shell.folder, env=own, stdout=told, stderr=said
+            )
+    else:
+        process = shell.start(*arguments, out=out, log=log, environ=own)
+    with ended(process):
         yield process, log
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(PATIENCE)
-        if process.stdout:
-            process.stdout.close()
-
-
-def _until_whole(lines: Iterable[str]) -> Iterator[str]:
-    """What it prints first, which is an object."""
-    for line in lines:
-        yield line
-        if line.endswith("}\n"):
-            return
 
 
 def story(shell: Shell, told: Callable[[], bool] = lambda: True, **environ: str) -> tuple[str, str, dict[str, str]]:
@@ -129,10 +114,9 @@ def story(shell: Shell, told: Callable[[], bool] = lambda: True, **environ: str)
     near = {**environ, "TELECINE_LABELS": "near", "TELECINE_SCRATCH": str(shell.folder / "near")}
     far = {**environ, "TELECINE_LABELS": "far", "TELECINE_SCRATCH": str(shell.folder / "far")}
     with running(shell, "serve", "--port", "0", "--flows", "pair.py", **environ) as (server, log):
-        assert server.stdout is not None
-        address = json.loads("".join(_until_whole(server.stdout)))["address"]
-        key = shell("keys", "create", "--owner", "ada").out.strip()
-        made = shell("workers", "register", "far", "--out", "far.key")
+        address = first_object(log.with_suffix(".out"), server)["address"]
+        key = shell.quick("keys", "create", "--owner", "ada").out.strip()
+        made = shell.quick("workers", "register", "far", "--out", "far.key")
         assert made.code == 0, made.err
         join = ("worker", "--server", address, "--key-file", "far.key", "--flows", "pair.py")
         with (
@@ -193,8 +177,12 @@ def test_without_an_endpoint_nothing_is_traced_nor_even_imported(tmp_path: Path)
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['opentelemetry.sdk'] = None")
 
     _, _, logs = story(shell, PYTHONPATH=str(tmp_path))
-    asked = shell("worker", PYTHONPATH=str(tmp_path), TELECINE_TRACE_ENDPOINT="http://127.0.0.1:9")
+    with running(shell, "worker", PYTHONPATH=str(tmp_path), TELECINE_TRACE_ENDPOINT="http://127.0.0.1:9") as (
+        asked,
+        log,
+    ):
+        code = asked.wait(PATIENCE)
 
     assert [name for name, log in logs.items() if '"trace"' in log] == []
-    assert asked.code == 2
-    assert "pip install 'telecine[tracing]'" in asked.err
+    assert code == 2
+    assert "pip install 'telecine[tracing]'" in log.read_text()
