@@ -285,13 +285,13 @@ def test_every_seventh_answer_is_lost_on_a_slow_way_and_nothing_is_done_twice(po
         async with cutting_proxy(post.port) as proxy:
             proxy.every, proxy.pause = 7, 0.002
             work(post, "ann", server=proxy.url, slots=3)
-            job = (await engine.submit("fan", {"pieces": 150})).job_id
+            job = (await engine.submit("fan", {"pieces": 70})).job_id
 
             assert await ended(engine, job, within=60) == ["completed"]
 
         assert proxy.lost > 3
-        assert await result(engine, job) == sum(range(150)) * 2
+        assert await result(engine, job) == sum(range(70)) * 2
         done = await rows(engine, f"select task_id from attempt where job_id = {job} and outcome = 'done'")
-        assert len(done) == len({row["task_id"] for row in done}) == 152
+        assert len(done) == len({row["task_id"] for row in done}) == 72
 
     play(post, scene)
