@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +13,29 @@ import pytest
 
 from telecine.media.orders import Rung, Timing, Track
 from tests.media import drive
+from tests.media.nursery import Nursery
 from tests.media.sources import KINDS
+from tests.media.theatre import Theatre, play, small
+
+
+@pytest.fixture(scope="session", autouse=True)
+def children() -> Iterator[None]:
+    """Children of `drive` are forked from a process that is loaded once; on Linux, where that is safe."""
+    if sys.platform != "linux":
+        yield
+        return
+    drive.nursery = Nursery()
+    yield
+    drive.nursery.close()
+    drive.nursery = None
+
+
+@pytest.fixture(scope="module")
+def started_in_earnest() -> Iterator[None]:
+    """Children of this module are started as a worker starts them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drive, "nursery", None)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +55,22 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return made[name]
 
     return made_once
+
+
+@pytest.fixture(scope="session")
+def finished(source: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], None]:
+    """Furnishes a folder as a theatre whose first job has made the film `mp4-h264`; the film is made once."""
+    original = tmp_path_factory.mktemp("finished") / "house"
+
+    async def story(house: Theatre) -> None:
+        assert (await house.completed(small(source("mp4-h264")))).id == 1
+
+    def furnish(folder: Path) -> None:
+        if not original.exists():
+            play(story, original)
+        shutil.copytree(original, folder, dirs_exist_ok=True)
+
+    return furnish
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from telecine.media.grid import Chunk, Span, span_of, span_of_sound, timing_for
 from telecine.media.index import Index, build_index
@@ -41,9 +41,11 @@ from telecine.media.orders import (
 from telecine.media.plain import from_plain
 from telecine.media.planner import audio_order, missing, video_order
 from telecine.media.source import Packets, Picture, Samples, Source, retold
+from tests.media.nursery import SOURCE, Forked, Nursery
 
 PATIENCE = 60.0  # seconds without a word
 AT_ONCE = 2
+nursery: Nursery | None = None  # where children come from; None: each is started as a worker starts it
 
 
 class ChildFault(AssertionError):
@@ -89,31 +91,49 @@ def run(
     """Carry out one order in `scratch`. `on_segment` answers whether to go on; if not, the child is killed."""
     scratch.mkdir(parents=True, exist_ok=True)
     ours, theirs = socket.socketpair()
-    handle = os.open(source, os.O_RDONLY) if source else None
-    files = {} if handle is None else {"source": handle}
     with ours, tempfile.TemporaryFile() as errors:
         with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "telecine.media.child", str(theirs.fileno())],
-                cwd=scratch, env={}, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                pass_fds=(theirs.fileno(), *files.values()), start_new_session=True,
-            )  # fmt: skip
-        if handle is not None:
-            os.close(handle)
+            child, files = (
+                _forked(scratch, theirs, errors, source) if nursery else _started(scratch, theirs, errors, source)
+            )
         said = Said(scratch)
         try:
             ours.settimeout(patience)
             _say(ours, {"order": plain_order(order), "files": files})
             _listen(ours, said, on_segment)
         except BaseException:
-            process.kill()
+            child.kill()
             raise
         finally:
             ours.close()
-            said.exit_code = process.wait(timeout=patience)
+            said.exit_code = child.wait(timeout=patience)
             errors.seek(0)
             said.stderr = errors.read().decode(errors="replace")
     return said
+
+
+def _started(
+    scratch: Path, line: socket.socket, output: IO[bytes], source: Path | None
+) -> tuple[subprocess.Popen[bytes], dict[str, int]]:
+    """As a worker starts it."""
+    with open(source or os.devnull, "rb") as file:
+        files = {"source": file.fileno()} if source else {}
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "telecine.media.child", str(line.fileno())],
+            cwd=scratch, env={}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            pass_fds=(line.fileno(), *files.values()), start_new_session=True,
+        )  # fmt: skip
+    return process, files
+
+
+def _forked(
+    scratch: Path, line: socket.socket, output: IO[bytes], source: Path | None
+) -> tuple[Forked, dict[str, int]]:
+    """From a process that has loaded already what every child loads."""
+    assert nursery is not None
+    with open(source or os.devnull, "rb") as file:
+        given = file.fileno() if source else None
+        return nursery.fork(scratch, line, output.fileno(), given), {"source": SOURCE} if source else {}
 
 
 def _listen(line: socket.socket, said: Said, on_segment: Callable[[Segment], bool]) -> None:

@@ -14,12 +14,8 @@ from telecine.media.child import audio
 from tests.media.hand import Told, carry_out
 from tests.media.paint import bursts
 from tests.media.shoot import Film, shoot
-from tests.media.sources import KINDS
 from tests.media.test_audio import decoded, order_for
 from tests.media.theatre import Theatre, play, small
-
-Kinds = Callable[[str], Path]
-SOUNDING = [name for name, kind in KINDS.items() if kind.voices and not kind.damaged]
 
 
 @pytest.fixture
@@ -69,11 +65,6 @@ def test_the_ragged_ends_of_a_track_do_not_count(film: Path, tmp_path: Path) -> 
     told = encoded(wiped(film, lambda number, at: number in {0, last}), tmp_path)
 
     assert told.result["damaged"] == 0
-
-
-@pytest.mark.parametrize("name", SOUNDING)
-def test_a_whole_track_has_no_damage(name: str, source: Kinds, tmp_path: Path) -> None:
-    assert encoded(source(name), tmp_path).result["damaged"] == 0
 
 
 def test_a_film_with_half_its_sound_fails_and_says_why(film: Path, tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ LENGTH = 85 / 25
 
 
 @pytest.fixture(scope="module")
-def played(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Played:
+def played(finished: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory) -> Played:
     seen: list[Played] = []
 
     async def story(house: Theatre) -> None:
-        job = await house.completed(small(source("mp4-h264")))
-        seen.append(await asyncio.to_thread(rig.play, await house.exported(job.id)))
+        seen.append(await asyncio.to_thread(rig.play, await house.exported(1)))
 
-    play(story, tmp_path_factory.mktemp("house"))
+    finished(folder := tmp_path_factory.mktemp("house"))
+    play(story, folder, working=False)
     return seen[0]
 
 

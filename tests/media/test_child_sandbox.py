@@ -69,7 +69,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
 
 
 @pytest.fixture(scope="module")
-def report(outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(started_in_earnest: None, outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Report:
     said = drive.run(outside.order, tmp_path_factory.mktemp("scratch"))
     return Report(walls=said.lines[0]["sandbox"], tried=said.done["tried"])
 
@@ -153,7 +153,7 @@ def test_memory_ends_at_the_limit(report: Report) -> None:
     assert str(report.tried["memory"]).startswith("MemoryError")
 
 
-def test_a_file_cannot_grow_beyond_its_limit(outside: Outside, tmp_path: Path) -> None:
+def test_a_file_cannot_grow_beyond_its_limit(started_in_earnest: None, outside: Outside, tmp_path: Path) -> None:
     order = replace(outside.order, limits=Limits(file_bytes=2))
 
     said = drive.run(order, tmp_path)

@@ -13,7 +13,7 @@ import av
 import pytest
 
 from telecine.media.boxes import fragments, read_init
-from telecine.media.colour import BT601, BT709, of_renditions
+from telecine.media.colour import BT601
 from telecine.media.grid import Chunk
 from telecine.media.orders import EncodeVideo, Limits, Rung, Segment, Timing, Wanted
 from tests.media import drive
@@ -223,19 +223,3 @@ def test_full_range_becomes_limited(inits: dict[str, bytes], tmp_path: Path) -> 
     assert white == 235
     # 235 of 255 becomes 16 + 235 · 219 / 255 = 218.
     assert abs(max(bytes(frame.planes[0])) - 218) <= 6
-
-
-def test_high_dynamic_range_becomes_standard(made_inits: Inits, tmp_path: Path) -> None:
-    bt2020_pq = {"color_primaries": 9, "color_trc": 16, "colorspace": 9}
-    hdr = Film(shots=(Shot(count=5),), pixels="yuv420p10le", settings=bt2020_pq, voices=())
-    looked = drive.look(shoot(tmp_path / "hdr.mp4", hdr), tmp_path)
-    rung, grid = replace(BIG, colour=of_renditions(looked.picture)), replace(GRID, frames=5)
-    inits = made_inits(grid, [rung])
-    (order,) = drive.video_orders(looked, grid, [rung], [Chunk(first=0, count=1)], inits)
-
-    said = drive.run(order, tmp_path / "out", source=looked.path)
-
-    assert looked.picture.is_hdr
-    assert rung.colour == BT709
-    assert read_init(inits["big"]).colour == (*BT709, False)
-    assert numbers(inits["big"], body(said, "big", 0)) == list(range(5))

@@ -31,6 +31,7 @@ from tests.media.theatre import (
 )
 
 Source = Callable[[str], Path]
+Finished = Callable[[Path], None]
 PER_SEGMENT = 24
 
 
@@ -136,11 +137,11 @@ def test_a_later_chunk_is_not_shown_before_the_first_is_there(source: Source, tm
     play(story, tmp_path, flows=hooked(settings_in(tmp_path), "video", before=wait), slots=3)
 
 
-def test_who_looks_again_in_vain_leaves_the_folder_alone(source: Source, tmp_path: Path) -> None:
+def test_who_looks_again_in_vain_leaves_the_folder_alone(finished: Finished, tmp_path: Path) -> None:
     """Somebody else holds the folder: whoever opened it would be refused."""
 
     async def story(house: Theatre) -> None:
-        job_id = (await house.completed(small(source("mp4-h264")))).id
+        job_id = (await house.ended(1)).id
         showing = house.showing(job_id)
         assert await showing.update() == 4
 
@@ -150,14 +151,15 @@ def test_who_looks_again_in_vain_leaves_the_folder_alone(source: Source, tmp_pat
         await house.sql(f"delete from artifact where job_id = {job_id} and name = '180p/00003.m4s'")
         assert await house.showing(job_id).update() == 3
 
+    finished(tmp_path)
     play(story, tmp_path)
 
 
-def test_a_segment_that_was_made_anew_is_shown_anew(source: Source, tmp_path: Path) -> None:
+def test_a_segment_that_was_made_anew_is_shown_anew(finished: Finished, tmp_path: Path) -> None:
     """Its row keeps its id, so nobody finds it by asking for later ones only."""
 
     async def story(house: Theatre) -> None:
-        job_id = (await house.completed(small(source("mp4-h264")))).id
+        job_id = (await house.ended(1)).id
         showing = house.showing(job_id)
         await showing.update()
         shown = house.folder / "out" / "video/h264-90p/seg_00001.m4s"
@@ -174,14 +176,15 @@ def test_a_segment_that_was_made_anew_is_shown_anew(source: Source, tmp_path: Pa
 
         assert shown.read_bytes() == other
 
+    finished(tmp_path)
     play(story, tmp_path)
 
 
-def test_who_looks_again_reads_only_what_is_new(source: Source, tmp_path: Path) -> None:
+def test_who_looks_again_reads_only_what_is_new(finished: Finished, tmp_path: Path) -> None:
     async def story(house: Theatre) -> None:
-        job_id = (await house.completed(small(source("mp4-h264")))).id
+        job_id = (await house.ended(1)).id
         every = await house.views.kept(job_id, *STAGES)
-        await house.sql(f"update artifact set created_at = created_at - 60000 where job_id = {job_id}")
+        await house.sql(f"update artifact set created_at = unixepoch() * 1000 - 60000 where job_id = {job_id}")
         latest = max(one.id for one in every)
 
         assert await house.views.kept_since(job_id, latest, *STAGES) == []
@@ -189,17 +192,18 @@ def test_who_looks_again_reads_only_what_is_new(source: Source, tmp_path: Path) 
         told = await house.views.kept_since(job_id, 0, *STAGES)
         assert sorted(told, key=lambda one: one.id) == sorted(every, key=lambda one: one.id)
 
-        await house.sql(f"update artifact set created_at = created_at + 60000 where id = {every[0].id}")
+        await house.sql(f"update artifact set created_at = unixepoch() * 1000 where id = {every[0].id}")
         assert await house.views.kept_since(job_id, latest, *STAGES) == [every[0]]
 
+    finished(tmp_path)
     play(story, tmp_path)
 
 
-def test_a_film_that_nobody_waits_for_any_more_is_not_finished(source: Source, tmp_path: Path) -> None:
+def test_a_film_that_nobody_waits_for_any_more_is_not_finished(finished: Finished, tmp_path: Path) -> None:
     """A segment that lies in a pipe cannot be copied until somebody writes into it."""
 
     async def story(house: Theatre) -> None:
-        job_id = (await house.completed(small(source("mp4-h264")))).id
+        job_id = (await house.ended(1)).id
         path = house.folder / "artifacts" / str((await house.pieces(job_id))["90p", 0].kept.key)
         path.unlink()
         os.mkfifo(path)
@@ -219,6 +223,7 @@ def test_a_film_that_nobody_waits_for_any_more_is_not_finished(source: Source, t
         await until(lambda: is_left(house.folder / "out"), "the folder is left")
         assert not (house.folder / "out/master.m3u8").exists()
 
+    finished(tmp_path)
     play(story, tmp_path)
 
 

@@ -13,6 +13,7 @@ from telecine.wiring import housekeeping
 from tests.media.theatre import Theatre, faults_of, play, small, until
 
 Source = Callable[[str], Path]
+Finished = Callable[[Path], None]
 
 
 def names_of(shelved: list[Shelved]) -> set[str]:
@@ -43,9 +44,9 @@ def test_a_version_has_only_what_is_watched_and_the_rest_is_freed(source: Source
     play(story, tmp_path)
 
 
-def test_what_was_given_up_or_begun_by_another_encoder_is_left(source: Source, tmp_path: Path) -> None:
+def test_what_was_given_up_or_begun_by_another_encoder_is_left(finished: Finished, tmp_path: Path) -> None:
     async def story(house: Theatre) -> None:
-        job = await house.completed(small(source("mp4-h264")))
+        job = await house.ended(1)
         made = await house.views.kept(job.id)
         named = {one.id: one for one in made}
         [kept] = [one.kept for one in made if one.kept.name == "plan.json"]
@@ -59,4 +60,5 @@ def test_what_was_given_up_or_begun_by_another_encoder_is_left(source: Source, t
         assert {named[id_].kept.name.partition("/")[0] for id_ in begun} == {"90p", "180p"}
         assert {named[id_].stage for id_ in begun} == {"fetch", "video"}
 
+    finished(tmp_path)
     play(story, tmp_path)

@@ -9,14 +9,14 @@ import pytest
 from telecine.errors import NotFound
 from telecine.videos.screening import Remembered, Screening
 from telecine.wiring import open_artifacts
-from tests.media.theatre import Theatre, play, small
+from tests.media.theatre import Theatre, play
 
-Source = Callable[[str], Path]
+Finished = Callable[[Path], None]
 
 
-def test_a_preview_that_nobody_looked_at_for_a_while_is_read_anew(source: Source, tmp_path: Path) -> None:
+def test_a_preview_that_nobody_looked_at_for_a_while_is_read_anew(finished: Finished, tmp_path: Path) -> None:
     async def story(house: Theatre) -> None:
-        job = await house.completed(small(source("mp4-h264")))
+        job = await house.ended(1)
         clock = [0.0]
         screening = Screening(house.views, open_artifacts(house.parts.settings), lambda: clock[0])
         first = await screening.preview(job.id, "processing")
@@ -40,6 +40,7 @@ def test_a_preview_that_nobody_looked_at_for_a_while_is_read_anew(source: Source
         with pytest.raises(NotFound):
             await screening.version(99, 1)
 
+    finished(tmp_path)
     play(story, tmp_path)
 
 

@@ -1,7 +1,6 @@
 """A film is made anew, in whole or in part: the old version plays until the new one is whole, and is freed later."""
 
 import asyncio
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,15 @@ FRAMES = list(range(85))
 
 
 @pytest.fixture
-def film(source: Source, tmp_path: Path) -> Path:
-    return Path(shutil.copy(source("mp4-h264"), tmp_path / "film.mp4"))
+def film(source: Source) -> Path:
+    return source("mp4-h264")
+
+
+@pytest.fixture
+def published(finished: Callable[[Path], None], tmp_path: Path) -> Path:
+    """The folder of a house whose first job has made the film."""
+    finished(tmp_path)
+    return tmp_path
 
 
 async def keys_of(house: Theatre, video: str) -> dict[str, str]:
@@ -107,9 +113,8 @@ async def check(house: Theatre, job_id: int, name: str) -> None:
     assert len(list(folder.glob("audio/*/seg_*.m4s"))) == 4
 
 
-def test_a_version_that_is_not_shown_any_more_is_still_exported_as_it_was(film: Path, tmp_path: Path) -> None:
+def test_a_version_that_is_not_shown_any_more_is_still_exported_as_it_was(film: Path, published: Path) -> None:
     async def story(house: Theatre) -> None:
-        await house.completed(small(film))
         partly = await house.completed(small(film, qualities=["180p"], preset="veryfast"))
         before = contents(await house.exported(partly.id, "before"))
 
@@ -118,7 +123,7 @@ def test_a_version_that_is_not_shown_any_more_is_still_exported_as_it_was(film: 
         assert (await video_of(house.parts.engine, again.subject[1])).version == 3  # type: ignore[index]
         assert contents(await house.exported(partly.id, "after")) == before
 
-    play(story, tmp_path)
+    play(story, published)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -131,9 +136,8 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-def test_what_cannot_be_replaced_alone_is_refused_and_the_old_version_stays(film: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_replaced_alone_is_refused_and_the_old_version_stays(film: Path, published: Path) -> None:
     async def story(house: Theatre) -> None:
-        await house.completed(small(film))
         jobs = await asyncio.gather(*(house.made(small(film, **wishes)) for wishes in REFUSED.values()))
 
         for code, job in zip(REFUSED, jobs, strict=True):
@@ -145,10 +149,10 @@ def test_what_cannot_be_replaced_alone_is_refused_and_the_old_version_stays(film
         assert video.job is not None
         assert video.job.status == "failed"
 
-    play(story, tmp_path)
+    play(story, published)
 
 
-def test_a_version_that_was_replaced_meanwhile_is_not_mixed_with_the_next(film: Path, tmp_path: Path) -> None:
+def test_a_version_that_was_replaced_meanwhile_is_not_mixed_with_the_next(film: Path, published: Path) -> None:
     houses: list[Theatre] = []
 
     async def overtake(bench: Bench) -> None:
@@ -157,12 +161,10 @@ def test_a_version_that_was_replaced_meanwhile_is_not_mixed_with_the_next(film: 
 
     async def story(house: Theatre) -> None:
         houses.append(house)
-        await house.completed(small(film))
-
         late = await house.made(small(film, qualities=["180p"]))
 
         assert late.error is not None
         assert late.error["code"] == "version_changed"
         assert (await video_of(house.parts.engine, late.subject[1])).version == 2  # type: ignore[index]
 
-    play(story, tmp_path, flows=hooked(settings_in(tmp_path), "package", before=overtake))
+    play(story, published, flows=hooked(settings_in(published), "package", before=overtake))

@@ -94,7 +94,7 @@ class Theatre:
             job: JobView = await self.views.job(job_id)
             return job if Status(job.status).is_final else None
 
-        found: JobView = await until(final, f"job {job_id} has ended")
+        found: JobView = await until(final, f"job {job_id} has ended", every=0.1)
         return found
 
     async def completed(self, wishes: dict[str, Any], **how: Any) -> JobView:
@@ -196,12 +196,14 @@ def hooked(settings: Settings, stage: str, *, before: Callable[[Bench], Awaitabl
     return [flow]
 
 
-async def until(check: Callable[[], Awaitable[Any]], what: str, *, within: float = PATIENCE) -> Any:
+async def until(
+    check: Callable[[], Awaitable[Any]], what: str, *, within: float = PATIENCE, every: float = 0.03
+) -> Any:
     """Wait until the check answers something; what it answered."""
     deadline = time.monotonic() + within
     while not (found := await check()):
         assert time.monotonic() < deadline, f"waited {within} s in vain until {what}"
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(every)
     return found
 
 
