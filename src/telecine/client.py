@@ -141,9 +141,12 @@ class Client:
         """End the job: what has not begun at once, what runs with its worker's next beat."""
         return await self._engine.cancel(JobId(job_id), reason=reason, actor=actor)
 
-    async def retry(self, job_id: int, *, actor: str = "") -> None:
-        """Open a failed or cancelled job again; what was done stays done."""
-        await self._engine.retry(JobId(job_id), actor=actor)
+    async def retry(self, job_id: int, *, generation: int | None = None, actor: str = "") -> None:
+        """Open a failed or cancelled job again; what was done stays done.
+
+        With the `generation` that has failed, a repeat changes nothing: it can be said again until it is answered.
+        """
+        await self._engine.retry(JobId(job_id), generation=generation, actor=actor)
 
     async def edit(
         self,

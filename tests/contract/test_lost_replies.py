@@ -123,6 +123,20 @@ async def test_a_retry_that_had_worked_is_refused_the_second_time(bed: Bed) -> N
     assert (await bed.job(job_id))["generation"] == 2
 
 
+async def test_a_retry_that_names_its_generation_is_repeated_until_it_is_answered(bed: Bed) -> None:
+    """The job may have failed again meanwhile: that is not what the repeat is about."""
+    async with far_away(bed, LONE) as (engine, proxy):
+        job_id = await bed.submit()
+        await bed.engine.cancel(job_id)
+        await lost(proxy, COMMIT, engine.retry(job_id, generation=1))
+        await bed.engine.cancel(job_id)
+
+        await engine.retry(job_id, generation=1)
+
+    assert (await bed.job(job_id))["generation"] == 2
+    assert await bed.status(job_id) == "cancelled"
+
+
 async def test_a_sweep_whose_answer_was_lost_counts_a_loss_once(bed: Bed) -> None:
     async with far_away(bed, LINE) as (engine, proxy):
         await bed.submit()

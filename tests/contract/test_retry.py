@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from telecine.errors import DedupeTaken, WrongState
+from telecine.errors import DedupeTaken, VersionMismatch, WrongState
 from telecine.facts import MINUTE, Kept
 from tests.bed import Bed, named
 from tests.make import a_flow, a_policy, a_stage
@@ -173,3 +173,25 @@ async def test_a_retried_job_that_waits_for_another_goes_on_waiting(bed: Bed) ->
 
     assert (waiting, await bed.states(second)) == (["new"], ["ready"])
     await bed.audited()
+
+
+async def test_of_two_who_follow_the_same_generation_both_are_content_and_one_opens_it(bed: Bed) -> None:
+    job_id = await failed_job(bed)
+    other = await bed.another_engine()
+
+    await asyncio.gather(bed.engine.retry(job_id, generation=1), other.retry(job_id, generation=1))
+
+    assert (await bed.job(job_id))["generation"] == 2
+    assert (await bed.events(job_id)).count("job.retried") == 1
+    await bed.audited()
+
+
+@pytest.mark.parametrize("generation", [1, 4])
+async def test_a_retry_after_a_generation_that_is_not_the_last_is_refused(bed: Bed, generation: int) -> None:
+    job_id = await failed_job(bed)
+    for known in (1, 2):
+        await bed.engine.retry(job_id, generation=known)
+        await bed.engine.cancel(job_id)
+
+    with pytest.raises(VersionMismatch, match=f"job {job_id} is at generation 3, not {generation}: read it again"):
+        await bed.engine.retry(job_id, generation=generation)

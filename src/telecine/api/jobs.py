@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,6 +18,7 @@ from telecine.api.problems import answers
 from telecine.api.submitting import Made, NewJob, Standing, submit_all
 from telecine.api.words import (
     Cursor,
+    Id,
     IdempotencyKey,
     IfMatch,
     JobPath,
@@ -82,6 +83,17 @@ class Reason(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "wrong film"}]})
 
     reason: Text = "cancelled"
+
+
+class Again(BaseModel):
+    """After which generation of the job another one is to follow."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"generation": 1}]})
+
+    generation: Id | None = Field(
+        None,
+        description="The one that failed: if the next was opened already, nothing is done; 412 beyond that",
+    )
 
 
 @single.post(
@@ -153,13 +165,18 @@ async def cancel_job(
     return answer(Standing(job_id, status))
 
 
-@single.post("/{job_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 429))
-async def retry_job(job_id: JobPath, who: Owner, house: Here) -> Response:
-    """Open a failed or cancelled job again; what was done stays done."""
+@single.post("/{job_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 412, 422, 429))
+async def retry_job(
+    job_id: JobPath, who: Owner, house: Here, after: Annotated[Again | None, Body()] = None
+) -> Response:
+    """Open a failed or cancelled job again; what was done stays done. With `generation`, a repeat changes nothing."""
     found = await belonging.job(house.engine.store, job_id, who.sees)
     found.must_be_here()
-    await house.engine.retry(found.id, actor=actor(who))
-    return answer(Standing(job_id, Status.PENDING))
+    generation = None if after is None else after.generation
+    await house.engine.retry(found.id, generation=generation, actor=actor(who))
+    # A repeat may come when the job has gone far.
+    status = Status.PENDING if generation is None else (await house.engine.views.job(job_id)).status
+    return answer(Standing(job_id, status))
 
 
 @single.delete(

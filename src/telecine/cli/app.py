@@ -62,7 +62,10 @@ def _options(
 
 PANELS = {
     "Media": (transcode.transcode, videos.videos, videos.video, sample.sample),
-    "Jobs": (submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, logs.logs, events.events),
+    "Jobs": (
+        *(submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, jobs.edit, logs.logs),
+        events.events,
+    ),
     "Server": (serve.serve, serve.login, serve.keys, webhooks.webhooks),
     "Fleet": (worker.worker, fleet.workers, fleet.flows, fleet.locks),
     "Set-up": (setup.migrate, doctor.doctor, setup.config),

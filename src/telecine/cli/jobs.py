@@ -10,6 +10,7 @@ import typer
 from telecine.cli import show
 from telecine.cli.common import AsJson, Database, JobNumber, perform, session
 from telecine.cli.parse import moment_of, subject_of
+from telecine.errors import BadSpec
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,6 +29,16 @@ Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Submitted befor
 Limit = Annotated[int, typer.Option(min=1, max=500, help="At most so many.")]
 Cursor = Annotated[str | None, typer.Option(help="Where the last page ended, as it was printed.")]
 Reason = Annotated[str, typer.Option(help="Why; shown with the job.")]
+Generation = Annotated[
+    int | None, typer.Option(min=1, help="The generation that failed: a repeat opens no second one after it.")
+]
+Priority = Annotated[
+    str | None, typer.Option(help="0 to 10, or critical, high, normal, low, background; higher goes first.")
+]
+RunAt = Annotated[
+    str | None, typer.Option("--run-at", metavar="WHEN", help="Earliest start: +10m, or a date and time in UTC.")
+]
+Version = Annotated[int | None, typer.Option(min=1, help="Only if nobody has edited it since this version.")]
 
 
 def jobs(
@@ -131,16 +142,44 @@ def cancel(job_id: JobNumber, reason: Reason = "cancelled", database: Database =
     perform(ask())
 
 
-def retry(job_id: JobNumber, database: Database = None, as_json: AsJson = False) -> None:
+def retry(job_id: JobNumber, generation: Generation = None, database: Database = None, as_json: AsJson = False) -> None:
     """Open a failed or cancelled job again; what was done stays done."""
 
     async def ask() -> None:
         async with session(database) as client:
-            await client.retry(job_id)
+            await client.retry(job_id, generation=generation)
             view = await client.job(job_id)
         if as_json:
             show.print_json({"job_id": job_id, "status": view.status, "generation": view.generation})
         else:
             print(f"Job {job_id} runs again (generation {view.generation}).")
+
+    perform(ask())
+
+
+def edit(
+    job_id: JobNumber,
+    *,
+    priority: Priority = None,
+    run_at: RunAt = None,
+    version: Version = None,
+    database: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the priority or the earliest start of a job that has not ended."""
+    if priority is None and run_at is None:
+        raise BadSpec("say what to change: --priority, --run-at, or both")
+
+    async def ask() -> None:
+        async with session(database) as client:
+            when = None if run_at is None else moment_of(run_at, await client.now())
+            await client.edit(job_id, version=version, priority=priority, run_at=when)
+            view = await client.job(job_id)
+        changed = {"priority": view.priority, "run_at": view.run_at, "version": view.version}
+        if as_json:
+            show.print_json({"job_id": job_id, "status": view.status, **changed})
+        else:
+            begins = "" if view.run_at is None else f", begins not before {show.utc(view.run_at)} UTC"
+            print(f"Job {job_id} has priority {view.priority}{begins}.")
 
     perform(ask())

@@ -131,8 +131,9 @@ class Engine:
             await self.release_waiting([job_id])
         return status
 
-    async def retry(self, job_id: JobId, *, actor: str = "") -> None:
-        self.bell.ring(await self.store.run(lambda: control.retry(job_id, self.shelf, actor=actor)))
+    async def retry(self, job_id: JobId, *, generation: int | None = None, actor: str = "") -> None:
+        steps = partial(control.retry, job_id, self.shelf, generation=generation, actor=actor)
+        self.bell.ring(await self.store.run(steps))
 
     async def edit(
         self,

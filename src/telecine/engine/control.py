@@ -82,9 +82,17 @@ def pass_over(job_id: int, shelf: Shelf) -> Steps[Passed]:
     return Passed(frozenset(ledger.opening.lanes), bool(ledger.ended))
 
 
-def retry(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[frozenset[str]]:
-    """A person's retry: a new generation. Failed and cancelled tasks reopen, done ones stay done."""
+def retry(job_id: JobId, shelf: Shelf, *, generation: int | None = None, actor: str = "") -> Steps[frozenset[str]]:
+    """A person's retry: a new generation. Failed and cancelled tasks reopen, done ones stay done.
+
+    `generation` is the one that is to be followed. If that has happened, this is a repeat whose first answer was lost,
+    or somebody was quicker with the same wish: there is nothing left to do.
+    """
     job = yield from _hold(job_id)
+    if generation is not None and generation + 1 == job["generation"]:
+        return frozenset()
+    if generation is not None and generation != job["generation"]:
+        raise VersionMismatch(f"job {job_id} is at generation {job['generation']}, not {generation}: read it again")
     if job["outcome"] not in (Status.FAILED, Status.CANCELLED):
         raise WrongState(f"job {job_id} is {job['status']}: only a failed or cancelled job can be retried")
     if job["dedupe_key"] is not None:
