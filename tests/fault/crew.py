@@ -116,6 +116,38 @@ async def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:
     raise AssertionError("every connection to the database breaks")
 
 
+async def stop(engine: Engine, worker: Actor) -> None:
+    """Stop a worker when it is not just writing: on SQLite nobody else could write until it goes on."""
+
+    def is_stopped() -> bool:
+        return bool(psutil.Process(worker.pid).status() == psutil.STATUS_STOPPED)
+
+    async def harms_nobody() -> bool:
+        worker.send_signal(signal.SIGSTOP)
+        await until(is_stopped)
+        if _can_write(engine):
+            return True
+        worker.send_signal(signal.SIGCONT)
+        return False
+
+    await until(harms_nobody)
+
+
+def _can_write(engine: Engine) -> bool:
+    store: Any = engine.store
+    if hasattr(store, "connections"):
+        return True  # whoever keeps others waiting there is thrown out
+    connection = sqlite3.connect(store.path, timeout=1.0)
+    try:
+        connection.execute("begin immediate")
+        connection.rollback()
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
 async def status(engine: Engine, job_id: int) -> str:
     [row] = await rows(engine, f"select status from job where id = {job_id}")
     return str(row["status"])

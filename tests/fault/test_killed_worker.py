@@ -1,6 +1,5 @@
 """A worker dies without a word: its work goes on elsewhere, once, and nothing of it is left running."""
 
-import os
 import signal
 import time
 
@@ -19,6 +18,7 @@ from tests.fault.crew import (
     result,
     rows,
     status,
+    stop,
     until,
 )
 from tests.flows_for_tests import murder, stubborn, wait
@@ -110,13 +110,13 @@ def test_a_stopped_worker_that_wakes_too_late_changes_nothing(url: str, workers:
         zombie = workers.start("zombie", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 
-        os.kill(zombie.pid, signal.SIGSTOP)
+        await stop(engine, zombie)
         workers.start("bob")
         await workers.started(2)
         workers.go()
         assert await ended(engine, job.job_id) == ["completed"]
         winner = await result(engine, job.job_id)
-        os.kill(zombie.pid, signal.SIGCONT)
+        zombie.send_signal(signal.SIGCONT)
 
         # Its handler has ended as well meanwhile, and its word is refused; had it not, it would be killed now.
         await until(lambda: not lives(handler))
@@ -134,10 +134,10 @@ def test_a_stopped_workers_child_is_dead_when_it_wakes(url: str, workers: Crew) 
         zombie = workers.start("zombie", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 
-        os.kill(zombie.pid, signal.SIGSTOP)
+        await stop(engine, zombie)
         workers.start("bob")
         both = await workers.started(2)
-        os.kill(zombie.pid, signal.SIGCONT)
+        zombie.send_signal(signal.SIGCONT)
 
         await until(lambda: not lives(handler))
         assert await status(engine, job.job_id) == "processing"

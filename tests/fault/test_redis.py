@@ -7,8 +7,6 @@ time limit is longer than a test may take where Redis hangs: whoever waited for 
 import asyncio
 import os
 import random
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -25,9 +23,10 @@ from tests.audit import audit
 from tests.fault.crew import ended, enlisted, outcomes, rows, until
 from tests.flows_for_tests import fan
 from tests.redis import PrivateRedis, gap_before
+from tests.wings import TELECINE, Actor, enter
 
 WORKERS = 4
-JOBS = 30
+JOBS = 20
 TASKS = 6
 LONG = 40.0
 
@@ -280,7 +279,7 @@ def test_workers_and_redis_killed_together_lose_nothing(url: str, tmp_path: Path
     play(story)
 
 
-def worker_process(name: str, settings: Settings, folder: Path) -> "subprocess.Popen[bytes]":
+def worker_process(name: str, settings: Settings, folder: Path) -> Actor:
     """`telecine worker`, as one starts it by hand."""
     values = {
         "DATABASE_URL": settings.database_url,
@@ -293,6 +292,5 @@ def worker_process(name: str, settings: Settings, folder: Path) -> "subprocess.P
         "SWEEP_SECONDS": "0.5",
     }
     environment = {**os.environ, **{f"TELECINE_{key}": value for key, value in values.items()}}
-    command = [Path(sys.executable).parent / "telecine", "worker", "--flows", "tests.flows_for_tests"]
-    with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+    log = folder / f"{name}.log"
+    return enter(TELECINE, ["worker", "--flows", "tests.flows_for_tests"], environ=environment, out=log, log=log)

@@ -100,10 +100,10 @@ def test_a_handler_without_progress_is_ended_as_stalled_and_one_without_end_as_t
         stalled = await engine.submit("stuck", spec, skip=("late",))
         late = await engine.submit("stuck", spec, skip=("stalled",))
         workers.start("ann", slots=2)
-        handlers = await workers.started(2)
 
         assert await ended(engine, stalled.job_id, late.job_id) == ["failed", "failed"]
 
+        handlers = [pid_in(path) for path in workers.files("started")]
         assert await outcomes(engine, stalled.job_id) == ["stalled"]
         assert await outcomes(engine, late.job_id) == ["timed_out"]
         await until(lambda: not [pid for pid in handlers if lives(pid)])
