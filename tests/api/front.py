@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 import httpx
+import pytest
 from fastapi import FastAPI
 
 from telecine.api import create_app
@@ -16,6 +17,9 @@ from telecine.wiring import Parts, open_engine
 from telecine.wiring.serving import open_house
 from tests.bed import Bed
 from tests.make import a_flow
+
+# For tests of what is said before any database is asked: one is enough.
+ANY_DATABASE = pytest.mark.parametrize("front", ["sqlite"], indirect=True)
 
 
 class Front:

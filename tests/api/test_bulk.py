@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from telecine.facts import Failed, Json
-from tests.api.front import Front
+from tests.api.front import ANY_DATABASE, Front
 from tests.make import a_flow
 
 BULK = "/api/v1/bulk"
@@ -143,6 +143,7 @@ async def test_many_jobs_are_deleted_and_those_that_run_go_when_they_have_ended(
         {"filter": {"status": "asleep"}},
     ],
 )
+@ANY_DATABASE
 async def test_a_bulk_request_that_makes_no_sense_is_refused(front: Front, body: Json) -> None:
     answers = [await front.ada.post(f"{BULK}/{word}", json=body) for word in ("cancel", "retry", "delete")]
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from telecine.api.rates import Rates
-from tests.api.front import Front
+from tests.api.front import ANY_DATABASE, Front
 from tests.make import a_flow
 
 JOBS = "/api/v1/jobs"
@@ -109,6 +109,7 @@ async def test_brackets_in_words_are_no_depth(front: Front) -> None:
     "text",
     [b"", b"{", b"[]", b"null", b'"film"', b"\xff\xfe", b'{"flow": "film", "spec": ' + b"9" * 5_000 + b"}"],
 )
+@ANY_DATABASE
 async def test_what_is_not_the_json_that_is_wanted_is_refused(front: Front, text: bytes) -> None:
     await front.flow()
 
@@ -119,6 +120,7 @@ async def test_what_is_not_the_json_that_is_wanted_is_refused(front: Front, text
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999"])
+@ANY_DATABASE
 async def test_a_number_that_json_does_not_have_is_refused(front: Front, number: str) -> None:
     await front.flow()
 
@@ -136,11 +138,13 @@ async def test_a_body_of_another_kind_is_refused(front: Front) -> None:
 
 @pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/failed-tasks", "/api/v1/stale-tasks"])
 @pytest.mark.parametrize("limit", ["0", "501", "-1", "x", "9" * 40])
+@ANY_DATABASE
 async def test_a_page_has_a_bounded_size(front: Front, path: str, limit: str) -> None:
     assert (await front.ada.get(path, params={"limit": limit})).status_code == 422
 
 
 @pytest.mark.parametrize("job", ["0", "-1", "x", "1.5", str(2**63), "9" * 400])
+@ANY_DATABASE
 async def test_a_number_that_no_job_can_have_is_refused(front: Front, job: str) -> None:
     answer = await front.ada.get(f"{JOBS}/{job}")
 

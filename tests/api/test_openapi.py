@@ -8,11 +8,24 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from tests.api.front import Front
+from tests.api.front import ANY_DATABASE, Front
 from tests.docs import ROOT, play, with_routes
 
 PAGE = ROOT / "docs" / "http.md"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def schema(front: Front, kept: dict[str, Any]) -> dict[str, Any]:
+    """Of the application; made once, which takes its time."""
+    if not kept:
+        kept.update(front.app.openapi())
+    return kept
 
 
 def operations(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -21,8 +34,9 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{method.upper()} {path}", operation
 
 
-async def test_every_operation_has_a_name_of_its_own_and_a_summary(front: Front) -> None:
-    found = list(operations(front.app.openapi()))
+@ANY_DATABASE
+async def test_every_operation_has_a_name_of_its_own_and_a_summary(schema: dict[str, Any]) -> None:
+    found = list(operations(schema))
 
     names = [operation["operationId"] for _, operation in found]
     silent = [place for place, operation in found if len(operation.get("summary", "").split()) < 2]
@@ -32,9 +46,10 @@ async def test_every_operation_has_a_name_of_its_own_and_a_summary(front: Front)
     assert (silent, odd) == ([], [])
 
 
-async def test_every_operation_says_who_may_come_and_what_can_go_wrong(front: Front) -> None:
+@ANY_DATABASE
+async def test_every_operation_says_who_may_come_and_what_can_go_wrong(schema: dict[str, Any]) -> None:
     wrong = []
-    for place, operation in operations(front.app.openapi()):
+    for place, operation in operations(schema):
         errors = {code: said for code, said in operation["responses"].items() if code.isdigit() and int(code) >= 400}
         needs = {"422", "429", "503"} | ({"401", "403"} if "x-scope" in operation else set())
         if not needs <= errors.keys() or ("x-scope" in operation) != ("security" in operation):
@@ -44,8 +59,8 @@ async def test_every_operation_says_who_may_come_and_what_can_go_wrong(front: Fr
     assert wrong == []
 
 
-async def test_every_answer_of_the_public_routes_has_a_schema_and_an_example(front: Front) -> None:
-    schema = front.app.openapi()
+@ANY_DATABASE
+async def test_every_answer_of_the_public_routes_has_a_schema_and_an_example(schema: dict[str, Any]) -> None:
     kinds, without = schema["components"]["schemas"], []
     for place, operation in operations(schema):
         if not re.search(r" /api/v1/(jobs|bulk|tasks|failed-|stale-|flows|stats|workers|keys|videos)", place):
@@ -60,8 +75,8 @@ async def test_every_answer_of_the_public_routes_has_a_schema_and_an_example(fro
     assert without == []
 
 
-async def test_examples_are_examples_of_their_schemas(front: Front) -> None:
-    schema = front.app.openapi()
+@ANY_DATABASE
+async def test_examples_are_examples_of_their_schemas(schema: dict[str, Any]) -> None:
     faults, count = [], 0
     for name, kind in schema["components"]["schemas"].items():
         for example in kind.get("examples", ()):
@@ -73,8 +88,8 @@ async def test_examples_are_examples_of_their_schemas(front: Front) -> None:
     assert faults == []
 
 
-async def test_links_lead_to_operations_that_are_there(front: Front) -> None:
-    schema = front.app.openapi()
+@ANY_DATABASE
+async def test_links_lead_to_operations_that_are_there(schema: dict[str, Any]) -> None:
     names = {operation["operationId"] for _, operation in operations(schema)}
 
     links = {
@@ -89,6 +104,7 @@ async def test_links_lead_to_operations_that_are_there(front: Front) -> None:
     assert links <= names
 
 
+@ANY_DATABASE
 async def test_the_description_is_served_to_everybody(front: Front) -> None:
     answer = await front.nobody.get("/openapi.json")
 

@@ -7,7 +7,9 @@ import pytest
 
 from telecine.api import page
 from telecine.api.auth import COOKIE
-from tests.api.front import Front
+from tests.api.front import ANY_DATABASE, Front
+
+pytestmark = ANY_DATABASE
 
 
 @pytest.fixture

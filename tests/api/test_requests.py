@@ -11,7 +11,9 @@ from starlette.responses import Response
 
 from telecine.api.watch import HEADER
 from telecine.observe.logs import Formatter
-from tests.api.front import Front
+from tests.api.front import ANY_DATABASE, Front
+
+pytestmark = ANY_DATABASE
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.api.front import Front
+from tests.api.front import ANY_DATABASE, Front
+
+pytestmark = ANY_DATABASE
 
 JSON = {"Content-Type": "application/json"}
 
