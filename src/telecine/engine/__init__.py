@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from telecine.engine import claim as claiming
 from telecine.engine import control, holding, provisions, recovery, subjects, sweeping
 from telecine.engine import register as registering
+from telecine.engine.duties import Duties
 from telecine.engine.reception import Reception
 from telecine.engine.register import Registration
 from telecine.engine.shelf import Shelf
@@ -79,6 +80,7 @@ class Engine:
         self.lease = lease
         self.bell: Ringer = bell or Silence()
         self.hints = hints
+        self.duties = Duties(self.world.mono)
         self.shelf = Shelf()
         self._reception = Reception(store, self.shelf, self.world)
         self._slots = provisions.Slots(store, self.world)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from telecine.engine.deliveries import Deliveries, Letter
+from telecine.engine.duties import Duties
 from telecine.engine.news import AlertRules
 from telecine.errors import StoreError
 from telecine.facts import HOUR, SECOND, Millis, Policy
@@ -57,12 +58,20 @@ class Ways:
 
 class Postman:
     def __init__(
-        self, mail: Deliveries, sender: Sender, ways: Ways, world: World, rules: AlertRules | None = None
+        self,
+        mail: Deliveries,
+        sender: Sender,
+        ways: Ways,
+        world: World,
+        *,
+        duties: Duties,
+        rules: AlertRules | None = None,
     ) -> None:
         self._mail = mail
         self._sender = sender
         self._ways = ways
         self._world = world
+        self._duties = duties
         self._rules = rules
         self._out: set[asyncio.Task[None]] = set()
         self._failures: dict[str, int] = {}
@@ -73,17 +82,10 @@ class Postman:
         try:
             while True:
                 seconds = self._ways.poll * (0.75 + 0.5 * self._world.dice.random())
-                try:
+                with self._duties.at("deliveries") as look:
                     if await self.once():
                         seconds = 0.0
-                except StoreError as error:
-                    seconds *= AFTER_A_FAULT
-                    log.warning("no deliveries: %s", error)
-                except Exception:
-                    # A fault here must cost one look, never the server.
-                    seconds *= AFTER_A_FAULT
-                    log.exception("the postman stumbled and goes on")
-                await self._rest(seconds)
+                await self._rest(seconds * AFTER_A_FAULT if look.failed else seconds)
         finally:
             await self._come_home()
 

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from telecine.engine.figures import Figures, ping, read_figures
 from telecine.engine.tally import AT_ONCE, Tally
-from telecine.errors import BadSpec, StoreError
+from telecine.errors import BadSpec
 from telecine.facts import SECOND
 from telecine.observe.logs import name_traces
 from telecine.observe.metrics import Metrics, Snapshot, or_nothing
@@ -125,11 +125,7 @@ async def counting(parts: Parts) -> AsyncIterator[None]:
 async def _count_on(tally: Tally, parts: Parts) -> None:
     heard = parts.tracing.heard if parts.tracing else None
     while True:
-        try:
+        with parts.engine.duties.at("counting of events"):
             while await tally.count(heard) == AT_ONCE:
                 pass
-        except StoreError as error:
-            log.warning("events were not counted: %s", error)
-        except Exception:
-            log.exception("counting stumbled and goes on")
         await asyncio.sleep(COUNT_SECONDS * (0.75 + 0.5 * parts.world.dice.random()))

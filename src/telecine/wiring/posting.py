@@ -32,7 +32,7 @@ async def posting(parts: Parts) -> AsyncIterator[None]:
     logging.getLogger("httpcore").setLevel(logging.WARNING)
     sender = Sender(timeout=settings.webhook_timeout_seconds, private=settings.allow_private_webhooks)
     mail = Deliveries(parts.store, parts.world, stream=parts.engine.events)
-    postman = Postman(mail, sender, ways_of(settings), parts.world, _rules(settings))
+    postman = Postman(mail, sender, ways_of(settings), parts.world, duties=parts.engine.duties, rules=_rules(settings))
     duty = asyncio.create_task(postman.run(), name="postman")
     try:
         yield

@@ -12,7 +12,7 @@ from typing import Any
 
 from telecine import worker as working
 from telecine.engine.remote import Remotes
-from telecine.errors import BadSpec, StoreError
+from telecine.errors import BadSpec
 from telecine.settings import Settings
 from telecine.wire.joining import Terms, listed_name
 from telecine.wiring import Parts, built_in_flows, make_scratch, slots_told
@@ -130,7 +130,7 @@ def for_workers(parts: Parts) -> dict[str, Any]:
 @asynccontextmanager
 async def watching_keys(parts: Parts) -> AsyncIterator[None]:
     """While the body runs: whoever came with a key that is not valid any more is shut out, wherever it was revoked."""
-    duty = asyncio.create_task(_watch(Remotes(parts.engine), parts.world), name="keys")
+    duty = asyncio.create_task(_watch(parts), name="keys")
     try:
         yield
     finally:
@@ -138,13 +138,10 @@ async def watching_keys(parts: Parts) -> AsyncIterator[None]:
         await asyncio.gather(duty, return_exceptions=True)
 
 
-async def _watch(remotes: Remotes, world: World) -> None:
+async def _watch(parts: Parts) -> None:
+    remotes, world = Remotes(parts.engine), parts.world
     while True:
-        try:
+        with parts.engine.duties.at("look at the keys of workers"):
             if count := await remotes.sweep():
                 log.warning("%s workers were shut out: their key is not valid any more", count)
-        except StoreError as error:
-            log.warning("no look at the keys of workers: %s", error)
-        except Exception:
-            log.exception("the look at the keys of workers failed")
         await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))

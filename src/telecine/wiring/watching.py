@@ -12,12 +12,12 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from telecine.engine.watched import Watched
-from telecine.errors import LockHeld, LockLost, MediaRefused, Refused, StoreError, TelecineError
+from telecine.errors import LockHeld, MediaRefused, Refused
 from telecine.facts import MINUTE
 from telecine.flows.transcode.spec import parse
 from telecine.locks.guard import lock
@@ -187,19 +187,17 @@ async def _attend(parts: Parts, watcher: Watcher) -> None:
     locks, world = make_locks(parts), parts.world
     name = f"telecine/watch:{world.machine.hostname}:{watcher.folder}"[:250]
     while True:
-        began = world.mono()
-        try:
+        with parts.engine.duties.at(f"look into {watcher.folder}"), suppress(LockHeld):  # of another server here
             async with lock(locks, name, MINUTE, worker=parts.settings.worker_name, world=world):
-                while True:
-                    began = world.mono()
-                    await watcher.look()
-                    await asyncio.sleep(max(LOOK_SECONDS, SHARE * (world.mono() - began)))
-        except LockHeld:
-            pass  # another server on this machine looks
-        except (LockLost, StoreError) as error:
-            log.warning("nobody looks into %s: %s", watcher.folder, error)
-        except TelecineError as error:
-            log.warning("%s: %s", watcher.folder, error)
-        except Exception:
-            log.exception("looking into %s failed and goes on", watcher.folder)
+                await _look_on(parts, watcher)
         await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))
+
+
+async def _look_on(parts: Parts, watcher: Watcher) -> None:
+    """While the lock is ours; each look that succeeds says so, since this ends only when one fails."""
+    mono = parts.world.mono
+    while True:
+        began = mono()
+        await watcher.look()
+        parts.engine.duties.found(f"look into {watcher.folder}")
+        await asyncio.sleep(max(LOOK_SECONDS, SHARE * (mono() - began)))

@@ -20,7 +20,7 @@ from telecine.engine.deleting import put_away_deleted
 from telecine.engine.gone import clear_gone
 from telecine.engine.retention import NOTHING, Ages, Retired, retire, retire_versions
 from telecine.engine.shelf import Shelf
-from telecine.errors import ArtifactError, StoreError
+from telecine.errors import StoreError
 from telecine.facts import MINUTE, SECOND, SWEEP, Millis
 from telecine.locks import Held, Locks
 
@@ -64,13 +64,8 @@ class Housekeeper:
         """Until cancelled; whatever goes wrong is said and tried again later."""
         try:
             while True:
-                try:
+                with self._engine.duties.at("housekeeping"):
                     await self.once()
-                except (StoreError, ArtifactError) as error:
-                    log.warning("no housekeeping: %s", error)
-                except Exception:
-                    # A fault here must cost one look, never the work beside it.
-                    log.exception("housekeeping failed")
                 await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * self._world.dice.random()))
         finally:
             if self._held is not None:
@@ -151,10 +146,6 @@ def _tell(total: Retired) -> None:
 async def sweep_on(engine: Engine, period: Millis = SWEEP) -> None:
     """Recovery for whoever is no worker: a pass every `period`, jittered, for ever."""
     while True:
-        try:
+        with engine.duties.at("sweep"):
             await engine.sweep(period)
-        except StoreError as error:
-            log.warning("no sweep: %s", error)
-        except Exception:
-            log.exception("the sweep stumbled and goes on")
         await asyncio.sleep(period / SECOND * (0.75 + 0.5 * engine.world.dice.random()))

@@ -35,6 +35,7 @@ HEADSTART = 2_000
 AT_ONCE = 500
 # Pauses between two looks at the table, in seconds: while events come, and when none have come for a while.
 BUSY_LOOK, IDLE_LOOK = 0.03, 0.25
+READING = "reading of events"
 BUSY_FOR = 5.0
 # So many may read the table by themselves at once, and so many events each in one go.
 TABLE_READS, FROM_TABLE = 4, 100
@@ -157,6 +158,7 @@ class Hub:
         except StoreError as error:
             await self._stumble(error)
             return 0
+        self.house.engine.duties.found(READING)
         if isinstance(found, Reset):
             # Pruned under our feet, or an older backup was restored: each reader learns from the table where it stands.
             self.ring.restart(found.seq)
@@ -168,7 +170,7 @@ class Hub:
 
     async def _stumble(self, error: StoreError) -> None:
         """Readers stay: they hear what they missed when the database is back."""
-        log.warning("events cannot be read: %s", error)
+        self.house.engine.duties.lost(READING, error)
         await asyncio.sleep(1.0)
 
     def _take(self, page: Page, quiet: bool) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from telecine.api.live.chain import CHAIN
 from telecine.api.live.plain import PLAIN
 from telecine.api.live.standing import CAP, standing
-from telecine.errors import StoreError
 
 if TYPE_CHECKING:
     from telecine.api.live.hub import Hub
@@ -56,10 +55,8 @@ class Ticking:
                     await self._do(duty)
 
     async def _do(self, duty: Duty) -> None:
-        try:
+        with self._hub.house.engine.duties.at(f"live events, {duty.__name__.strip('_').replace('_', ' ')}"):
             await duty()
-        except StoreError as error:
-            log.warning("%s: %s", duty.__name__.strip("_").replace("_", " "), error)
 
     def _show_life(self, now: float) -> None:
         for reader in self._hub.readers:

@@ -19,7 +19,7 @@ from telecine.api.uploads.tus import Checksum, TusError
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.uploads import CHECKING, DONE, NewUpload, Upload, Uploads
-from telecine.errors import NotFound, StoreError, TooLarge
+from telecine.errors import NotFound, TooLarge
 from telecine.facts import HOUR
 from telecine.settings import Settings
 
@@ -39,6 +39,7 @@ class Desk:
         self.uploads = Uploads(engine.store, self._life, settings.upload_quota_bytes)
         self._disk = Disk(settings.uploads, settings.upload_reserve_bytes)
         self._world = engine.world
+        self._duties = engine.duties
         self.finisher = Finisher(engine, self.uploads, self._disk, artifacts, checker)
         self._lines: dict[str, Line] = {}
 
@@ -119,12 +120,8 @@ class Desk:
     async def attend(self) -> None:
         """Every few seconds, until cancelled: finish, expire, tidy up."""
         while True:
-            try:
+            with self._duties.at("look after uploads"):
                 await self.look()
-            except StoreError as error:
-                log.warning("nobody looks after uploads: %s", error)
-            except Exception:
-                log.exception("looking after uploads failed and goes on")
             await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * self._world.dice.random()))
 
     async def look(self) -> None:

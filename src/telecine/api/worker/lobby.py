@@ -11,7 +11,6 @@ import logging
 from collections import deque
 
 from telecine.api.house import House
-from telecine.errors import StoreError
 
 log = logging.getLogger(__name__)
 
@@ -71,8 +70,7 @@ class Lobby:
                 self.call(lanes, len(self._waiting[lanes]))
 
     async def _sees(self, lanes: Lanes) -> bool:
-        try:
-            return await self._house.engine.glance(dict(lanes))
-        except StoreError as error:
-            log.warning("no look for work: %s", error)
-            return False
+        engine = self._house.engine
+        with engine.duties.at("look for work"):
+            return await engine.glance(dict(lanes))
+        return False
