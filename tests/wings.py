@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -72,12 +73,12 @@ class Actor:
 
 
 class Prompter:
-    def __init__(self) -> None:
+    def __init__(self, read: str = READ) -> None:
         self._lock = threading.Lock()
         self._line, far = socket.socketpair()
         with far:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.wings", str(far.fileno())],
+                [sys.executable, "-m", "tests.wings", str(far.fileno()), read],
                 cwd=Path(__file__).parents[1],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[far.fileno()],
@@ -92,8 +93,29 @@ class Prompter:
         assert answer, "the prompter has died"
         return json.loads(answer)
 
+    def enter(
+        self,
+        program: str,
+        arguments: Sequence[str] = (),
+        *,
+        folder: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        out: Path,
+        log: Path,
+    ) -> Actor:
+        """Start `module:function`, which takes its arguments from the command line; its output is added to files."""
+        part = {
+            "program": program,
+            "arguments": list(arguments),
+            "folder": str(folder or Path.cwd()),
+            "environ": dict(os.environ if environ is None else environ),
+            "files": [os.devnull, str(out), str(log)],
+        }
+        return Actor(self, self.ask(enter=part))
+
     def end(self) -> None:
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
         self._line.close()
         self._process.wait()
 
@@ -106,25 +128,8 @@ def _prompter() -> Prompter:
     return own
 
 
-def enter(
-    program: str,
-    arguments: Sequence[str] = (),
-    *,
-    folder: Path | None = None,
-    environ: Mapping[str, str] | None = None,
-    stdin: Path | None = None,
-    out: Path,
-    log: Path,
-) -> Actor:
-    """Start `module:function`, which takes its arguments from the command line; what it prints is added to files."""
-    order = {
-        "program": program,
-        "arguments": list(arguments),
-        "folder": str(folder or Path.cwd()),
-        "environ": dict(os.environ if environ is None else environ),
-        "files": [str(stdin or os.devnull), str(out), str(log)],
-    }
-    return Actor(_prompter(), _prompter().ask(enter=order))
+def enter(program: str, arguments: Sequence[str] = (), **how: Any) -> Actor:
+    return _prompter().enter(program, arguments, **how)
 
 
 # -- in the prompter --------------------------------------------------------------------------------------------------
@@ -132,7 +137,7 @@ def enter(
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when whoever asks has ended
-    for name in READ.split():
+    for name in sys.argv[2].split():
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
