@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 TELECINE = "telecine.cli:main"
 # What servers and workers have read by the time they are at work.
@@ -147,7 +147,7 @@ def main() -> None:
         _play(order)
 
 
-def _prompted(file: BinaryIO) -> dict[str, Any] | None:
+def _prompted(file: Any) -> dict[str, Any] | None:
     """The part that whoever returns from here has to play; none, if it is the prompter itself, at the end."""
     living: set[int] = set()
     for asked in file:
