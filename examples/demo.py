@@ -3,6 +3,7 @@
 Everything is real: the film is encoded, the kill is a kill -9, and what was recorded before it is not made again.
 """
 
+import argparse
 import os
 import shutil
 import signal
@@ -17,7 +18,6 @@ ROOT = Path(__file__).parents[1]
 FOLDER = Path(".demo")
 FILM = FOLDER / "sample.mp4"
 STREAM = FOLDER / "stream"
-KILL_AT = 6  # recorded segments of video
 PATIENCE = 300.0
 console = Console(highlight=False)
 
@@ -40,27 +40,38 @@ def recorded() -> set[Path]:
     return set(FOLDER.glob("artifacts/*/video@*/*/*/*/*.m4s"))
 
 
-def transcode_and_kill() -> set[Path]:
-    """Start, wait for some segments, kill -9; answers what was recorded by then."""
+def transcode_and_kill(least: int) -> set[Path]:
+    """Start, wait for so many segments, kill -9; answers what was recorded by then."""
     command = telecine("transcode", str(FILM), "-o", str(STREAM))
     with (FOLDER / "first.log").open("wb") as log:
         running = subprocess.Popen(command, env=environment(), stdout=log, stderr=log)
     deadline = time.monotonic() + PATIENCE
-    while len(recorded()) < KILL_AT and running.poll() is None and time.monotonic() < deadline:
+    while len(recorded()) < least and running.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     running.send_signal(signal.SIGKILL)
     running.wait()
     return recorded()
 
 
+def wishes() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
+    parser.add_argument("--height", type=int, default=720, help="how high the picture is; a small one takes less time")
+    parser.add_argument(
+        "--kill-at", type=int, default=6, help="how many segments of video are recorded before the kill"
+    )
+    return parser.parse_args()
+
+
 def main() -> int:
+    wanted = wishes()
     os.chdir(ROOT)
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     console.print(f"$ telecine sample {FILM}")
-    subprocess.run(telecine("sample", str(FILM)), env=environment(), timeout=PATIENCE, check=True)
+    sample = telecine("sample", str(FILM), "--height", str(wanted.height))
+    subprocess.run(sample, env=environment(), timeout=PATIENCE, check=True)
     console.print(f"$ telecine transcode {FILM} -o {STREAM}")
-    safe = transcode_and_kill()
+    safe = transcode_and_kill(wanted.kill_at)
     console.print(
         f"[bold]kill -9[/] in the middle: {len(safe)} segments of video were recorded. The same command again:"
     )
