@@ -9,6 +9,9 @@ READY := $(VENV)/.ready
 LOCKED := $(VENV)/.locked
 BROWSER := $(VENV)/browser/installed
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
+# Tests start hundreds of processes and rewrite their own asserts: what Python has compiled is kept, also where the
+# environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 # How many files of tests are run side by side.
 AT_ONCE ?= 4
 # Where to look for an interpreter; `make setup PYTHON=/path/to/python` overrides it.
