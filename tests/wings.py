@@ -78,7 +78,7 @@ class Prompter:
         self._line, far = socket.socketpair()
         with far:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.wings", str(far.fileno()), read],
+                [sys.executable, "-m", "tests.wings", str(far.fileno()), *read.split()],
                 cwd=Path(__file__).parents[1],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[far.fileno()],
@@ -137,7 +137,7 @@ def enter(program: str, arguments: Sequence[str] = (), **how: Any) -> Actor:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when whoever asks has ended
-    for name in sys.argv[2].split():
+    for name in sys.argv[2:]:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
