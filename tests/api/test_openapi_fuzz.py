@@ -4,9 +4,7 @@ Left out: the stream of events, which never ends, the end of one's own session, 
 412 and not 400 to a missing header; all of them have tests of their own.
 """
 
-import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+
+from tests.e2e.cli import Shell, ended, first_object
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
@@ -32,32 +32,16 @@ APART = ["--exclude-path=/api/v1/events", "--exclude-path=/api/v1/logout", "--ex
 def serving(folder: Path, database: str) -> Iterator[tuple[str, str]]:
     """The address of a server and an administrator's key to it."""
     (folder / "flow.py").write_text(FLOW)
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("TELECINE_")}
-    environ = {
-        **plain,
-        "TELECINE_DATABASE_URL": database,
-        "TELECINE_RATE_LIMIT": "100000000",
-        "TELECINE_BAD_KEY_LIMIT": "100000000",
-        "TELECINE_LOG_LEVEL": "warning",
-    }
+    shell = Shell(folder, database)
     for words in (["migrate"], ["keys", "create", "--scope", "admin"]):
-        said = subprocess.run(
-            [BIN / "telecine", *words], cwd=folder, env=environ, capture_output=True, text=True, timeout=60, check=True
-        )
-    command = [BIN / "telecine", "serve", "--port", "0", "--json", "--flows", "flow.py"]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert process.stdout is not None
-    try:
-        told = ""
-        while not told.endswith("}\n") and (line := process.stdout.readline()):
-            told += line
-        assert told, (folder / "log").read_text()
-        yield json.loads(told)["address"], said.stdout.strip()
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-        process.stdout.close()
+        said = shell.quick(*words)
+        assert said.code == 0, said.err
+    limits = {"TELECINE_RATE_LIMIT": "100000000", "TELECINE_BAD_KEY_LIMIT": "100000000"}
+    command = ["serve", "--port", "0", "--json", "--flows", "flow.py"]
+    out, log = folder / "out", folder / "log"
+    server = shell.start(*command, out=out, log=log, environ={**limits, "TELECINE_LOG_LEVEL": "warning"})
+    with ended(server):
+        yield first_object(out, server)["address"], said.out.strip()
 
 
 def fuzz(folder: Path, address: str, key: str, *how: str) -> None:
