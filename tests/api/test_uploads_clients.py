@@ -151,6 +151,25 @@ def killed(post: Outpost) -> None:
     post.serve()
 
 
+def test_clients_hear_that_a_quota_is_used_up_and_do_not_try_again(tmp_path: Path, film: Path) -> None:
+    with outpost(tmp_path, f"sqlite:///{tmp_path}/telecine.db", upload_quota_bytes=SIZE - 1) as post:
+        post.serve(log_format="json")
+        key = asyncio.run(_key(post))
+        for kind in ("tuspy", "tus-js-client"):
+            client = Client(kind, post, key, film)
+            try:
+                client.start()
+                assert client.process is not None
+                assert client.process.wait(60) == 1
+            finally:
+                client.kill()
+            assert "413" in client.out.read_text()
+            assert not [line for line in client.said() if "sent" in line]
+        asked = [line for line in (post.folder / "server.log").read_text().splitlines() if "uploads 413" in line]
+
+    assert len(asked) == 2, "each has asked once"
+
+
 @pytest.mark.parametrize("kind", ["tuspy", "tus-js-client"])
 def test_a_client_hears_why_its_file_is_refused(post: Outpost, tmp_path: Path, kind: str) -> None:
     key = asyncio.run(_key(post))
