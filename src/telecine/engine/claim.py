@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from telecine.engine.shelf import Shelf
-from telecine.facts import Brief, JobId, Json, Kept, Lease, Millis, TaskId, WorkerId
+from telecine.facts import Brief, Json, Kept, Lease, Millis, WorkerId
 from telecine.graph import Graph
 from telecine.store import Ask, Row, Rows, Steps
+from telecine.store.text import loads
 
 
 class Hints(Protocol):
@@ -82,30 +82,32 @@ def graphs_for(rows: Rows, shelf: Shelf) -> Steps[dict[int, Graph]]:
 
 def lease_of(row: Row, worker: WorkerId, graph: Graph) -> Lease:
     stage = graph.stages[row["stage"]]
-    subject = None if row["subject_kind"] is None else (row["subject_kind"], row["subject_id"])
+    kind, given = row["subject_kind"], row["input"]
+    subject = None if kind is None else (kind, row["subject_id"])
+    # By place, in the order of the fields: by name it would take four times as long, and there is one for every task.
     return Lease(
-        task_id=TaskId(row["id"]),
-        token=row["token"],
-        worker=worker,
-        until=row["lease_until"],
-        job_id=JobId(row["job_id"]),
-        flow=graph.flow,
-        stage=stage.name,
-        version=stage.version,
-        position=row["position"],
-        attempt=row["tries"],
-        max_attempts=row["max_attempts"],
-        spec=json.loads(row["spec"]),
-        input=loads(row["input"]),
-        owner=row["owner"],
-        subject=subject,
-        needs_brief=bool(stage.needs) or subject is not None or bool(row["kept"]),
-        limit=row["limit_ms"],
+        row["id"],
+        row["token"],
+        worker,
+        row["lease_until"],
+        row["job_id"],
+        graph.flow,
+        stage.name,
+        stage.version,
+        row["position"],
+        row["tries"],
+        row["max_attempts"],
+        loads(row["spec"]),
+        None if given is None else loads(given),
+        row["owner"],
+        subject,
+        bool(stage.needs) or subject is not None or bool(row["kept"]),
+        row["limit_ms"],
     )
 
 
-def loads(text: str | None) -> Json:
-    return None if text is None else json.loads(text)
+def _maybe(text: str | None) -> Json:
+    return None if text is None else loads(text)
 
 
 def brief(lease: Lease, shelf: Shelf, flow_id: int | None = None) -> Steps[Brief]:
@@ -119,7 +121,7 @@ def brief(lease: Lease, shelf: Shelf, flow_id: int | None = None) -> Steps[Brief
     facts: dict[str, Json] = {}
     if lease.subject is not None:
         found = yield Ask("subject_get", {"kind": lease.subject[0], "id": lease.subject[1]})
-        facts = json.loads(found[0]["facts"]) if found else {}
+        facts = loads(found[0]["facts"]) if found else {}
     return Brief(
         results=_results(graph, rows),
         kept={row["name"]: kept_of(row) for row in kept},
@@ -132,7 +134,7 @@ def _results(graph: Graph, rows: Rows) -> dict[str, Json]:
     """One result for a plain stage, a list in position order for one that fanned out."""
     found: dict[str, Json] = {}
     for row in rows:
-        result = loads(row["result"])
+        result = _maybe(row["result"])
         if graph.stages[row["number"]].fan_out:
             found.setdefault(row["name"], []).append(result)
         else:
@@ -144,9 +146,9 @@ def kept_of(row: Row) -> Kept:
     return Kept(
         name=row["name"],
         token=row["token"],
-        value=loads(row["value"]),
+        value=_maybe(row["value"]),
         key=row["key"],
         size=row["size"],
         sha256=row["sha256"],
-        facts=loads(row["facts"]) or {},
+        facts=_maybe(row["facts"]) or {},
     )

@@ -10,7 +10,7 @@ All such words of one flow become the same, so the statement is told once what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -92,32 +92,41 @@ def ending_of(graph: Graph) -> Ending:
     )
 
 
-def settle_lone(known: Sequence[Known]) -> Steps[dict[int, Answer]]:
-    """Answers by task for the words that the guards let pass; the others are not in it. All of one flow."""
+class Passed(NamedTuple):
+    """Answers by task for the words that the guards let pass; their jobs, if somebody waits for one of them."""
+
+    answers: Mapping[TaskId, Answer]
+    ended: list[int]
+
+
+def settle_lone(known: Sequence[Known]) -> Steps[Passed]:
+    """All of one flow."""
     some = sorted(known, key=_by_task)
     ending = ending_of(some[0][2])
-    results = [_result(word.fact) for word, _, _ in some]
+    facts = [word.fact for word, _, _ in some]
+    plain = facts.count(JUST_DONE) == len(facts)
     params = {
         "ids": [word.task_id for word, _, _ in some],
         "tokens": [word.token for word, _, _ in some],
         "generations": [row["generation"] for _, row, _ in some],
-        "digests": [digest_of(word.fact) for word, _, _ in some],
-        "results": results if results.count(None) < len(results) else [],
+        "digests": [digest_of(JUST_DONE)] * len(facts) if plain else [digest_of(fact) for fact in facts],
+        "results": [] if plain else [_result(fact) for fact in facts],
         **ending._asdict(),
     }
-    passed = {row["id"] for row in (yield Ask("settle_lone", params, whole=True))}
+    rows = yield Ask("settle_lone", params, whole=True)
+    missed = {row["id"] for row in rows}
     state = State(ending.state)
-    return {
+    answers = {
         word.task_id: Answer(word.task_id, word.token, True, ending.outcome, state)
         for word, _, _ in some
-        if word.task_id in passed
+        if word.task_id not in missed
     }
+    awaited = any(row["awaited"] for row in rows)
+    return Passed(answers, [row["job_id"] for word, row, _ in some if word.task_id in answers] if awaited else [])
 
 
 def _result(fact: Fact) -> str | None:
-    if fact is JUST_DONE or not isinstance(fact, Done) or fact.result is None:
-        return None
-    return dumps(fact.result)
+    return dumps(fact.result) if isinstance(fact, Done) and fact.result is not None else None
 
 
 def _by_task(known: Known) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from telecine.engine.lone import Known, Memory, settle_lone
+from telecine.engine.lone import Known, Memory, Passed, settle_lone
 from telecine.engine.settle import Settled, settle
 from telecine.engine.shelf import Shelf
 from telecine.errors import StoreError, Unreachable
@@ -34,7 +34,7 @@ class Reception:
         return Settled(tuple(answers[place] for place in range(len(words))), long.lanes, (*ended, *long.ended))
 
     async def _short(self, words: Sequence[Word]) -> tuple[dict[int, Answer], list[int]]:
-        """Answers by place, and jobs that ended; what misses its guards is not in it. One word about each task."""
+        """Answers by place to what passed its guards, and jobs that ended if any is awaited. One word for each task."""
         places: dict[int, int] = {}
         by_flow: dict[int, list[Known]] = {}
         for place, word in enumerate(words):
@@ -44,18 +44,18 @@ class Reception:
         answers: dict[int, Answer] = {}
         ended: list[int] = []
         for known in by_flow.values():
-            answered = await self._lone(known)
-            answers |= {places[task_id]: answer for task_id, answer in answered.items()}
-            ended += [row["job_id"] for word, row, _ in known if word.task_id in answered]
+            passed = await self._lone(known)
+            answers |= {places[task_id]: answer for task_id, answer in passed.answers.items()}
+            ended += passed.ended
         return answers, ended
 
-    async def _lone(self, known: list[Known]) -> dict[int, Answer]:
+    async def _lone(self, known: list[Known]) -> Passed:
         try:
             return await self._store.run(lambda: settle_lone(known))
         except Unreachable:
             raise
         except StoreError:
-            return {}
+            return Passed({}, [])
 
     async def _long(self, words: Sequence[Word]) -> Settled:
         """A batch that the database refuses as a whole is run again item by item: one bad word harms no other."""

@@ -87,9 +87,9 @@ class Execution:
         self._runner: asyncio.Task[None] | None = None  # begins what is in the queue
 
     def start(self, attempt: Attempt) -> None:
-        lease = attempt.lease
-        self._tools.held.attempts[attempt.key] = attempt
-        self._tools.held.running += 1
+        lease, held = attempt.lease, self._tools.held
+        held.attempts[attempt.key] = attempt
+        held.running += 1
         if (observer := self._tools.options.observer) is not None:
             observer.begun(lease)
         place = self._places[lease.flow, lease.stage, lease.version]
@@ -193,29 +193,30 @@ class Execution:
 
     def _over(self, attempt: Attempt, returned: object, error: BaseException | None) -> None:
         fact: Fact
-        if isinstance(error, asyncio.CancelledError):
+        if error is None:
+            fact = returned if isinstance(returned, Released) else of_return(returned)
+        elif isinstance(error, asyncio.CancelledError):
             fact = Released("stopped") if attempt.stopping else Failed("the handler was cancelled", code="cancelled")
-        elif error is not None:
+        else:
             fact = of_error(error)
             if isinstance(fact, Failed):
                 self._tools.held.line(attempt, fact.message, "error", data={"traceback": trace_of(error)})
-        else:
-            fact = returned if isinstance(returned, Released) else of_return(returned)
         self._ended(attempt, fact)
 
     def _ended(self, attempt: Attempt, fact: Fact) -> None:
-        if (observer := self._tools.options.observer) is not None:
+        tools = self._tools
+        if (observer := tools.options.observer) is not None:
             observer.ended(attempt.lease, fact)
-        self._tools.held.running -= 1
+        tools.held.running -= 1
         if attempt.timer is not None:
             attempt.timer.cancel()
         if attempt.life == "working":
             attempt.life = "ended"
             # Work that was done in spite of a farewell is worth saying; the engine decides.
-            own = isinstance(fact, Done) or attempt.farewell is None
-            self._tools.outbox.say(attempt, fact if own else attempt.farewell or fact)
-        if attempt.key in self._tools.scratch.used:
-            self._loop.run_in_executor(None, self._tools.scratch.remove, attempt.key)
+            own = attempt.farewell is None or isinstance(fact, Done)
+            tools.outbox.say(attempt, fact if own else attempt.farewell or fact)
+        if attempt.key in tools.scratch.used:
+            self._loop.run_in_executor(None, tools.scratch.remove, attempt.key)
         self._freed()
 
     # -- ending what runs ----------------------------------------------------------------------------

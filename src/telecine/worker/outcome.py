@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from telecine.errors import HandlerStopped, MediaError
-from telecine.facts import Done, Fact, Failed, Piece, Released
+from telecine.facts import JUST_DONE, Done, Fact, Failed, Piece, Released
 from telecine.flow import outcome_of
 
 TRACE_CHARS = 16_000
@@ -13,6 +13,8 @@ TRACE_CHARS = 16_000
 
 def of_return(returned: object) -> Done | Failed:
     """What a handler returned, checked: a result that cannot be stored is the handler's failure."""
+    if returned is None:
+        return JUST_DONE
     outcome = outcome_of(returned)
     if isinstance(outcome, Done) and (outcome.result is not None or outcome.plan or outcome.facts):
         plan = {name: [_plain(piece) for piece in pieces] for name, pieces in (outcome.plan or {}).items()}

@@ -1,11 +1,11 @@
 -- name: claim
 -- Walks each served lane in rank order, takes the best, and grants them unless their job is winding down.
--- The worker's row is locked, so a drain that was acknowledged is obeyed. Tasks are locked first, then jobs, each
--- in id order. A repeat of the request returns what the first one was granted. If it comes while the first is still
+-- The worker's row is locked, so a drain that was acknowledged is obeyed. Tasks are locked first, then jobs, in id
+-- order, by the update that begins them: it waits for whoever holds one and looks at it anew, so a cancel that
+-- commits meanwhile is seen. A job that was begun before is written again all the same: to lock it costs no less. A repeat of the request returns what the first one was granted. If it comes while the first is still
 -- under way, it waits for it at the worker's row, sees there that its request was granted, and returns nothing: asked
 -- once more, it finds the leases.
--- `held` returns the newest version of each job (a locking read does), so a cancel that commits while
--- this statement waits is seen. Sets are handed on as arrays: joins between them would be planned as nested loops.
+-- Sets are handed on as arrays: joins between them would be planned as nested loops.
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
 -- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk. It says
 -- the lane of each, too.
@@ -46,20 +46,22 @@ with due as materialized (
 ), picked as materialized (
     --+ select id, job_id from hinted union all (
     select id, job_id from candidate order by rank, id limit :wanted --+ - (select count(*) from hinted) )
-), held as materialized (
-    select id, status, cancel_asked or failing as halted from job
-    where id = any (array(select job_id from picked)) order by id for no key update
+), begun as (
+    update job set status = case status when 'pending' then phase else status end, started_at = coalesce(started_at, {now})
+    where id = any (array(select job_id from picked)) and not (cancel_asked or failing)
+    returning id
+), halted as materialized (
+    select job_id as id from picked
+    where (select count(distinct job_id) from picked) > (select count(*) from begun)
+      and job_id <> all (array(select id from begun))
 ), granted as (
     update task t
     set state = 'running', token = t.token + 1, tries = t.tries + 1, worker = :worker, request = :request,
         claimed_at = {now}, lease_until = {now} + :ttl::bigint,
         stops_at = {now} + least(t.stall_ms, t.limit_ms), progress = null, note = null
-    where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from held where halted))
+    where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
         t.limit_ms, t.rank, t.losses, t.releases --+ , t.lane
-), begun as (
-    update job j set status = j.phase, started_at = coalesce(j.started_at, {now})
-    where j.id = any (array(select id from held where status = 'pending' and not halted))
 ), noted as (
     update worker set request = :request where id = :worker and exists (select 1 from granted)
 ), said as (
@@ -78,7 +80,7 @@ from again join task t on t.id = again.id join job j on j.id = t.job_id
 union all
 select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
     (select yes from due) --+ , null
-from picked p where p.job_id = any (array(select id from held where halted))
+from picked p where p.job_id = any (array(select id from halted))
 order by rank, id
 
 -- name: glance
@@ -168,8 +170,10 @@ select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.d
 
 -- name: settle_lone
 -- The short way: tasks that are the whole of their job and did what they should. Nothing was locked or read before:
--- `go` is what is still as the decision saw it, and its ids come back. Tasks are locked first, in the order of the
--- words, which is that of the ids, then jobs in id order. History and event take the task as it was.
+-- `go` is what is still as the decision saw it; what is not comes back, and a row without an id if some job waits for one
+-- that has ended. Tasks are locked first, in the order of the
+-- words, which is that of the ids, then jobs in id order, by the update that ends them: it waits for whoever holds one,
+-- and leaves alone what has begun to wind down. History and event take the task as it was.
 with clock as materialized (
     select {now} as at
 ), m as materialized (
@@ -182,11 +186,13 @@ with clock as materialized (
         where id = m.id limit 1 for no key update
     ) t
     where t.token = m.token and t.state = 'running' and t.lease_until > (select at from clock)
-), halted as materialized (
-    select id, cancel_asked or failing as yes from job
-    where id = any (array(select job_id from held)) order by id for no key update
+), j as (
+    update job set status = :status, phase = :phase, outcome = :status, ended_at = (select at from clock)
+    where id = any (array(select job_id from held)) and not (cancel_asked or failing)
+    returning id
 ), go as materialized (
-    select * from held where job_id <> all (array(select id from halted where yes))
+    -- Each word is of a job of its own, so mostly they need only be counted.
+    select * from held where (select count(*) from j) = (select count(*) from held) or job_id = any (array(select id from j))
 ), t as (
     update task set state = :state, result = go.result::jsonb, error = null, ended_at = (select at from clock),
         worker = null, lease_until = null, stops_at = null, request = null
@@ -199,16 +205,16 @@ with clock as materialized (
 ), s as (
     update stage set state = :stage_state, remaining = stage.remaining - 1, ended_at = (select at from clock)
     from go where stage.job_id = go.job_id and stage.number = go.stage
-), j as (
-    update job set status = :status, phase = :phase, outcome = :status, ended_at = (select at from clock)
-    from go where job.id = go.job_id
 ), e as (
     insert into event (at, kind, job_id, task_id, stage, token, worker)
     select (select at from clock), k.kind, go.job_id, case when k.of_task then go.id end, case when k.of_task then go.stage end,
         case when k.of_task then go.token end, case when k.of_task then go.worker end
     from go cross join (values (:task_kind::text, true), (:job_kind::text, false)) as k (kind, of_task)
 )
-select id from go
+select m.id, false as awaited from m
+where (select count(*) from go) < (select count(*) from m) and m.id <> all (array(select id from go))
+union all
+select null, true where exists (select 1 from job_after where after_id = any (array(select job_id from go)))
 
 -- name: open_stages
 -- Tasks of stages that opened, or were found needless: new -> ready or skipped.

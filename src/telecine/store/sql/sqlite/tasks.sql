@@ -130,7 +130,9 @@ update stage set state = :stage_state, remaining = remaining - 1, ended_at = {no
 from temp.going where stage.job_id = going.job_id and stage.number = going.stage;
 update job set status = :status, phase = :phase, outcome = :status, ended_at = {now}
 from temp.going where job.id = going.job_id;
-select id from temp.going
+select value as id, 0 as awaited from json_each(:ids) where value not in (select id from temp.going)
+union all
+select null, 1 where exists (select 1 from temp.going where exists (select 1 from job_after where after_id = going.job_id))
 
 -- name: open_stages_stages
 update task set state = :state, ready_at = :ready_at, parked = :parked, ended_at = :ended_at, rank = :rank + position * :cost
