@@ -142,8 +142,8 @@ CLAIM = [
     mutant(
         "a claim begins a job that winds down",
         f"{PG}/tasks.sql",
-        "where id = any (array(select job_id from picked)) and not (cancel_asked or failing)",
-        "where id = any (array(select job_id from picked))",
+        "where j.id = p.id and not (j.cancel_asked or j.failing)",
+        "where j.id = p.id",
         STEPS + "::test_in_every_order[postgres-a task is ready: claim | cancel]",
     ),
     mutant(

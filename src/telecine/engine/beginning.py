@@ -52,7 +52,8 @@ class Batch:
             self._graphs[alike.flow_id] = graph
             self._jobs[alike] = []
         self._jobs[alike].append(job)
-        self._after.extend({"job_id": job.id, "after_id": other} for other in waiting)
+        if waiting:
+            self._after.extend({"job_id": job.id, "after_id": other} for other in waiting)
 
     def write(self, *, alone: bool) -> Steps[None]:
         """`alone`: nothing else happens in this transaction."""

@@ -10,7 +10,7 @@ All such words of one flow become the same, so the statement is told once what t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -93,9 +93,9 @@ def ending_of(graph: Graph) -> Ending:
 
 
 class Passed(NamedTuple):
-    """Answers by task for the words that the guards let pass; their jobs, if somebody waits for one of them."""
+    """Answers to the words that the guards let pass; their jobs, if somebody waits for one of them."""
 
-    answers: Mapping[TaskId, Answer]
+    answers: list[Answer]
     ended: list[int]
 
 
@@ -116,13 +116,10 @@ def settle_lone(known: Sequence[Known]) -> Steps[Passed]:
     rows = yield Ask("settle_lone", params, whole=True)
     missed = {row["id"] for row in rows}
     state = State(ending.state)
-    answers = {
-        word.task_id: Answer(word.task_id, word.token, True, ending.outcome, state)
-        for word, _, _ in some
-        if word.task_id not in missed
-    }
+    passed = [one for one in some if one[0].task_id not in missed] if missed else some
+    answers = [Answer(word.task_id, word.token, True, ending.outcome, state) for word, _, _ in passed]
     awaited = any(row["awaited"] for row in rows)
-    return Passed(answers, [row["job_id"] for word, row, _ in some if word.task_id in answers] if awaited else [])
+    return Passed(answers, [row["job_id"] for _, row, _ in passed] if awaited else [])
 
 
 def _result(fact: Fact) -> str | None:

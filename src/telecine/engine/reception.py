@@ -45,7 +45,7 @@ class Reception:
         ended: list[int] = []
         for known in by_flow.values():
             passed = await self._lone(known)
-            answers |= {places[task_id]: answer for task_id, answer in passed.answers.items()}
+            answers |= {places[answer.task_id]: answer for answer in passed.answers}
             ended += passed.ended
         return answers, ended
 
@@ -55,7 +55,7 @@ class Reception:
         except Unreachable:
             raise
         except StoreError:
-            return Passed({}, [])
+            return Passed([], [])
 
     async def _long(self, words: Sequence[Word]) -> Settled:
         """A batch that the database refuses as a whole is run again item by item: one bad word harms no other."""

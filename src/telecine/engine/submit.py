@@ -58,10 +58,10 @@ class Submitted(NamedTuple):
 def priority_of(value: int | str) -> int:
     """A number from 0 (background) to 10 (critical), or one of the five names."""
     if isinstance(value, str):
+        if value in PRIORITIES:
+            return PRIORITIES[value]
         if value.isdigit():
             value = int(value)
-        elif value in PRIORITIES:
-            return PRIORITIES[value]
         else:
             raise BadSpec(f"priority {value!r} is unknown; use 0 to 10 or {', '.join(PRIORITIES)}")
     if type(value) is not int or not 0 <= value <= 10:  # the scale of the contract
@@ -84,9 +84,11 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     for one, _, graph in wanted:
         _check(one, graph)
     known: dict[int, int] = {}  # by place, the job that is the answer already
-    if any(one.dedupe_key for one, _, _ in wanted):
+    outcomes: Mapping[int, str | None] = {}
+    plain = not any(one.key or one.dedupe_key or one.after or one.subject or one.told for one, _, _ in wanted)
+    if not plain:
         yield from _find_twins(wanted, known)
-    outcomes = (yield from _known(wanted)) if any(one.after for one, _, _ in wanted) else {}
+        outcomes = yield from _known(wanted)
     fresh = [place for place in range(len(wanted)) if place not in known] if known else range(len(wanted))
     ids: list[int] = (yield Reserve("job", len(fresh))) if fresh else []
     numbered = dict(zip(fresh, ids, strict=True))
@@ -96,9 +98,9 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     for place, job_id in numbered.items():
         if place not in known:
             _add(batch, job_id, wanted[place], outcomes)
-    plain = not any(one.key or one.dedupe_key or one.after or one.subject or one.told for one, _, _ in wanted)
     yield from batch.write(alone=plain)
-    yield from _introduce([one for place, one in enumerate(wanted) if place not in known])
+    if not plain:
+        yield from _introduce([one for place, one in enumerate(wanted) if place not in known])
     lanes = frozenset(batch.lanes)
     return [
         Submitted(JobId(known[place]), False, lanes)
@@ -200,7 +202,10 @@ def _find_twins(wanted: Wanted, known: dict[int, int]) -> Steps[None]:
 
 def _known(wanted: Wanted) -> Steps[dict[int, str | None]]:
     """How the jobs that others come after have ended. One of somebody else is as absent as none."""
-    rows = yield Ask("after_known", {"ids": sorted({a for one, _, _ in wanted for a in one.after})})
+    awaited = {a for one, _, _ in wanted for a in one.after}
+    if not awaited:
+        return {}
+    rows = yield Ask("after_known", {"ids": sorted(awaited)})
     owners = {row["id"]: row["owner"] for row in rows}
     for one, _, _ in wanted:
         for id_ in one.after:

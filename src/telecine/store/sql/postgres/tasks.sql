@@ -47,9 +47,12 @@ with due as materialized (
     --+ select id, job_id from hinted union all (
     select id, job_id from candidate order by rank, id limit :wanted --+ - (select count(*) from hinted) )
 ), begun as (
-    update job set status = case status when 'pending' then phase else status end, started_at = coalesce(started_at, {now})
-    where id = any (array(select job_id from picked)) and not (cancel_asked or failing)
-    returning id
+    update job j set status = case j.status when 'pending' then j.phase else j.status end,
+        started_at = coalesce(j.started_at, {now})
+    -- One by one, in this order: a plan for all at once might take them as they lie.
+    from unnest(array(select distinct job_id from picked order by job_id)) as p (id)
+    where j.id = p.id and not (j.cancel_asked or j.failing)
+    returning j.id
 ), halted as materialized (
     select job_id as id from picked
     where (select count(distinct job_id) from picked) > (select count(*) from begun)
@@ -171,9 +174,9 @@ select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.d
 -- name: settle_lone
 -- The short way: tasks that are the whole of their job and did what they should. Nothing was locked or read before:
 -- `go` is what is still as the decision saw it; what is not comes back, and a row without an id if some job waits for one
--- that has ended. Tasks are locked first, in the order of the
--- words, which is that of the ids, then jobs in id order, by the update that ends them: it waits for whoever holds one,
--- and leaves alone what has begun to wind down. History and event take the task as it was.
+-- that has ended. Tasks are locked first, in the order of the words, which is that of the ids; then jobs, by the update
+-- that ends them: it waits for whoever holds one, and leaves alone what has begun to wind down. Their order does not
+-- matter: each has one task, which is locked. History and event take the task as it was.
 with clock as materialized (
     select {now} as at
 ), m as materialized (
