@@ -276,6 +276,17 @@ async def test_results_of_one_batch_go_each_to_its_own_task(bed: Bed, flow) -> N
     await bed.audited()
 
 
+@FLOWS
+async def test_a_cancelled_job_in_a_batch_harms_no_other(bed: Bed, flow) -> None:  # type: ignore[no-untyped-def]
+    some = await leases(bed, 3, flow)
+    await bed.engine.cancel(some[1].job_id)
+
+    answers = await bed.engine.settle([a_word(lease) for lease in some])
+
+    assert [refused(answer) for answer in answers] == [None, "job_cancelled", None]
+    await bed.audited()
+
+
 async def test_jobs_of_several_flows_are_settled_in_one_call(bed: Bed) -> None:
     await bed.enact(a_flow("cut"), a_flow("sing", name="opera"), a_flow("plan", "act", name="play"))
     jobs = [await bed.submit(flow) for flow in ("film", "opera", "film", "play")]
