@@ -192,7 +192,7 @@ class Fleet:
         return await self.house.sql(f"select job_id, task_id from event where kind = '{kind}'")
 
     async def _has_ended(self) -> bool:
-        return (await self.house.views.job(self.job)).ended_at is not None
+        return bool(await self.house.sql(f"select 1 from job where id = {self.job} and ended_at is not null"))
 
 
 @asynccontextmanager
