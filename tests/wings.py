@@ -100,6 +100,7 @@ class Prompter:
         *,
         folder: Path | None = None,
         environ: Mapping[str, str] | None = None,
+        stdin: Path | None = None,
         out: Path,
         log: Path,
     ) -> Actor:
@@ -109,7 +110,7 @@ class Prompter:
             "arguments": list(arguments),
             "folder": str(folder or Path.cwd()),
             "environ": dict(os.environ if environ is None else environ),
-            "files": [os.devnull, str(out), str(log)],
+            "files": [str(stdin or os.devnull), str(out), str(log)],
         }
         return Actor(self, self.ask(enter=part))
 
