@@ -23,8 +23,9 @@ from typing import Any
 import typer
 from fastapi import FastAPI
 
-from telecine.api.app import ROUTERS, flat
+from telecine.api.app import ROUTERS
 from telecine.api.openapi import described
+from telecine.api.routing import flat
 from telecine.cli.app import app
 from telecine.settings import PREFIX, Settings
 

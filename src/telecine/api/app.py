@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute, iter_route_contexts
+from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from telecine.api import (
@@ -33,6 +30,7 @@ from telecine.api import (
 from telecine.api import worker as remote
 from telecine.api.house import House
 from telecine.api.openapi import described
+from telecine.api.routing import Route, flat
 from telecine.api.walls import Walls
 from telecine.api.watch import Watch
 
@@ -43,9 +41,8 @@ Send a key as `Authorization: Bearer tcn_…`. Errors are `application/problem+j
 
 # What is asked most comes first: routes are tried in this order.
 ROUTERS = (
-    jobs.router, remote.router, live.router, tasks.router, videos.router, media.router, uploads.router, flows.router,
-    workers.router, keys.router, webhooks.router, stats.router, login.router, health.router,
-    docs.router,
+    *jobs.routers, *remote.routers, *live.routers, tasks.router, videos.router, media.router, *uploads.routers,
+    flows.router, workers.router, keys.router, webhooks.router, stats.router, login.router, health.router, docs.router,
 )  # fmt: skip
 
 
@@ -58,27 +55,11 @@ class Application(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
+            for route in self.routes:
+                if isinstance(route, Route):
+                    route.describe()
             self.openapi_schema = described(super().openapi(), self.routes)
         return self.openapi_schema
-
-
-def flat(routers: Iterable[APIRouter]) -> Iterator[BaseRoute]:
-    """All routes in one list: FastAPI would look through each router, and what it includes, twice at every request.
-
-    So a prefix belongs to the router whose routes need it, not to one that includes others.
-    """
-    for context in iter_route_contexts([route for router in routers for route in router.routes]):
-        route = context.original_route
-        if context.path != getattr(route, "path", None):
-            raise ValueError(f"{context.path} has its prefix from a router around its own")
-        if isinstance(route, APIRoute):
-            route.unique_id = _read_well(route)
-        yield route
-
-
-def _read_well(route: APIRoute) -> str:
-    """What clients that are made from the schema call it: `get_job`, `worker_claim`."""
-    return route.name if "_" in route.name or not route.tags else f"{route.tags[0]}_{route.name}"
 
 
 def create_app(house: House) -> FastAPI:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body
+from fastapi import Body
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.responses import Response
 
@@ -14,6 +14,7 @@ from telecine.api.answers import answer
 from telecine.api.auth import Owner
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.submitting import Made, NewJob, submit_all
 from telecine.api.words import WHOLE, Id, IdempotencyKey, Moment, Name, Priority, StatusName, Subject
 from telecine.engine import deleting
@@ -23,7 +24,7 @@ from telecine.engine.keys import Caller
 from telecine.engine.listing import JobFilter
 from telecine.facts import Status
 
-router = APIRouter(prefix="/api/v1/bulk", tags=["bulk"])
+router = Router(prefix="/api/v1/bulk", tags=["bulk"])
 PROBLEMS = answers(401, 403, 422, 429)
 
 MOST_JOBS = 1_000

@@ -8,12 +8,12 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Final
 
-from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
 from telecine.api.auth import Anybody
+from telecine.api.routing import Router
 
-router = APIRouter()
+router = Router()
 
 PAGE: Final = (Path(__file__).parent / "docs.html").read_text(encoding="utf-8")
 

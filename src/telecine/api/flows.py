@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Admin, Owner
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.words import FlowPath
 from telecine.engine.fleet import FlowView
 from telecine.errors import NotFound
 
-router = APIRouter(prefix="/api/v1/flows", tags=["flows"])
+router = Router(prefix="/api/v1/flows", tags=["flows"])
 
 
 @dataclass(frozen=True, slots=True)

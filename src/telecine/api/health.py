@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 from ipaddress import ip_address
 
-from fastapi import APIRouter
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -13,11 +12,12 @@ from telecine.api.answers import answer
 from telecine.api.auth import Anybody, address_of, caller_or_nobody
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.engine.keys import Scope
 from telecine.engine.vitals import FullHealth, Health
 from telecine.errors import KeyInvalid, NotAllowed
 
-router = APIRouter(tags=["health"])
+router = Router(tags=["health"])
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Owner
 from telecine.api.house import Here
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.words import MOST_ID, Cursor, JobPath, Limit, Wanted
 from telecine.engine import belonging
 from telecine.engine.shown import AttemptView, LogLine, OutputFile, Page, TaskView
 
-router = APIRouter(prefix="/api/v1/jobs/{job_id}", tags=["jobs"])
+router = Router(prefix="/api/v1/jobs/{job_id}", tags=["jobs"])
 PROBLEMS = answers(401, 403, 404, 422, 429)
 
 StateName = Literal["new", "ready", "running", "done", "error", "cancelled", "skipped"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query
+from fastapi import Body, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +15,7 @@ from telecine.api.auth import Owner, visible
 from telecine.api.bulk import actor, within
 from telecine.api.house import Here, house_of
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.submitting import Made, NewJob, Standing, submit_all
 from telecine.api.words import (
     Cursor,
@@ -39,8 +40,7 @@ from telecine.errors import BadSpec
 from telecine.facts import Status
 
 # The two that are asked most take their house from the request: a dependency costs more than what it brings.
-router = APIRouter()
-single = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+router = Router(prefix="/api/v1/jobs", tags=["jobs"])
 
 FRESH = {"Cache-Control": "no-store"}
 LINKS = {
@@ -96,7 +96,7 @@ class Again(BaseModel):
     )
 
 
-@single.post(
+@router.post(
     "",
     status_code=201,
     response_model=Made,
@@ -109,7 +109,7 @@ async def submit_job(wanted: NewJob, who: Owner, request: Request, key: Idempote
     return answer(made, status=201 if made.created else 200, headers=headers)
 
 
-@single.get("", response_model=Page[JobLine], responses=answers(401, 403, 422, 429))
+@router.get("", response_model=Page[JobLine], responses=answers(401, 403, 422, 429))
 async def list_jobs(
     who: Owner,
     house: Here,
@@ -135,7 +135,7 @@ async def list_jobs(
     return answer(page, Page[JobLine])
 
 
-@single.get("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 429))
+@router.get("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 429))
 async def get_job(job_id: JobPath, who: Owner, request: Request) -> Response:
     """One job in full, also one that was put away. Its `ETag` is the version that `If-Match` of an edit takes."""
     job = await house_of(request).engine.views.job(job_id)
@@ -143,7 +143,7 @@ async def get_job(job_id: JobPath, who: Owner, request: Request) -> Response:
     return answer(job, headers={"ETag": f'"{job.version}"', **FRESH})
 
 
-@single.patch("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 409, 412, 422, 429))
+@router.patch("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 409, 412, 422, 429))
 async def edit_job(job_id: JobPath, edit: Edit, who: Owner, house: Here, if_match: IfMatch = None) -> Response:
     """Change priority or run_at of a job that has not ended; with `If-Match`, only if nobody else did meanwhile."""
     engine = house.engine
@@ -154,7 +154,7 @@ async def edit_job(job_id: JobPath, edit: Edit, who: Owner, house: Here, if_matc
     return answer(job, headers={"ETag": f'"{job.version}"', **FRESH})
 
 
-@single.post("/{job_id}/cancel", response_model=Standing, responses=answers(401, 403, 404, 409, 422, 429))
+@router.post("/{job_id}/cancel", response_model=Standing, responses=answers(401, 403, 404, 409, 422, 429))
 async def cancel_job(
     job_id: JobPath, who: Owner, house: Here, why: Annotated[Reason | None, Body()] = None
 ) -> Response:
@@ -165,7 +165,7 @@ async def cancel_job(
     return answer(Standing(job_id, status))
 
 
-@single.post("/{job_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 412, 422, 429))
+@router.post("/{job_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 412, 422, 429))
 async def retry_job(
     job_id: JobPath, who: Owner, house: Here, after: Annotated[Again | None, Body()] = None
 ) -> Response:
@@ -179,7 +179,7 @@ async def retry_job(
     return answer(Standing(job_id, status))
 
 
-@single.delete(
+@router.delete(
     "/{job_id}",
     status_code=204,
     response_class=Response,
@@ -196,6 +196,4 @@ async def delete_job(job_id: JobPath, who: Owner, house: Here) -> Response:
     return answer(Standing(job_id, "cancelling"), status=202)
 
 
-router.include_router(single)
-router.include_router(jobparts.router)
-router.include_router(bulk.router)
+routers = (router, jobparts.router, bulk.router)

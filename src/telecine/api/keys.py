@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -13,6 +12,7 @@ from telecine.api.answers import answer
 from telecine.api.auth import Owner
 from telecine.api.house import Here
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.words import Cursor, KeyPath, Limit, Name
 from telecine.engine.keys import KeyView, Manner, Scope
 from telecine.engine.remote import Remotes
@@ -20,7 +20,7 @@ from telecine.engine.shown import Page
 from telecine.errors import BadSpec, NotAllowed
 from telecine.facts import DAY, Instant
 
-router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
+router = Router(prefix="/api/v1/keys", tags=["keys"])
 MOST_DAYS = 36_500
 
 

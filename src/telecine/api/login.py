@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -11,11 +10,12 @@ from telecine.api.answers import answer
 from telecine.api.auth import COOKIE, Anybody, Owner, address_of
 from telecine.api.house import Here
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.engine.keys import SESSION_LIFE
 from telecine.errors import KeyInvalid
 from telecine.facts import SECOND
 
-router = APIRouter(tags=["login"])
+router = Router(tags=["login"])
 
 
 class Me(BaseModel):

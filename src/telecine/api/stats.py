@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Owner
 from telecine.api.house import Here
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.engine.fleet import OwnStats, Stats, own_stats
 
-router = APIRouter(prefix="/api/v1/stats", tags=["stats"])
+router = Router(prefix="/api/v1/stats", tags=["stats"])
 
 
 @router.get("", response_model=Stats | OwnStats, responses=answers(401, 403, 429))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from telecine.api.answers import answer
@@ -10,6 +9,7 @@ from telecine.api.auth import Owner
 from telecine.api.bulk import actor
 from telecine.api.house import Here
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.submitting import Standing
 from telecine.api.words import Cursor, Limit, TaskPath, Wanted
 from telecine.engine import belonging, deadletters, deleting
@@ -17,7 +17,7 @@ from telecine.engine.shown import Page, TaskView
 from telecine.errors import WrongState
 from telecine.facts import SECOND, Status
 
-router = APIRouter(prefix="/api/v1", tags=["tasks"])
+router = Router(prefix="/api/v1", tags=["tasks"])
 PROBLEMS = answers(401, 403, 422, 429)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
@@ -12,12 +12,13 @@ from telecine.api.answers import answer
 from telecine.api.auth import Admin, Owner
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.words import MOST_ID, Cursor, Id, Limit
 from telecine.engine.deliveries import Deliveries, DeliveryView
 from telecine.engine.shown import Page
 from telecine.engine.webhooks import LONGEST_URL, Format, Webhooks, WebhookView, Wish
 
-router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"])
+router = Router(prefix="/api/v1/webhooks", tags=["webhooks"])
 
 FRESH = {"Cache-Control": "no-store"}
 _PORT = (

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Admin
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.words import WorkerPath
 from telecine.engine.fleet import WorkerView
 from telecine.engine.remote import Remotes
 from telecine.facts import Mode, WorkerId
 
-router = APIRouter(prefix="/api/v1/workers", tags=["workers"])
+router = Router(prefix="/api/v1/workers", tags=["workers"])
 PROBLEMS = answers(401, 403, 404, 429)
 
 

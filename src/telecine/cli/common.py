@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -48,6 +49,8 @@ def perform(work: Coroutine[Any, Any, int | None], *, swift: bool = False) -> No
     """Run a command's work; a number that it returns is the exit code. `swift`: on uvloop, where there is one."""
     import asyncio
 
+    gc.freeze()  # never garbage, so it is not looked at again
+    gc.enable()
     with asyncio.Runner(loop_factory=_swift_loop() if swift else None) as runner:
         code = runner.run(work)
     if code:

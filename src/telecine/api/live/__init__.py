@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from telecine.api.live import socket, sse
 from telecine.api.live.hub import Hub, hub_of
 
-router = APIRouter()
-router.include_router(sse.router)
-router.include_router(socket.router)
+routers = (sse.router, socket.router)
 
-__all__ = ["Hub", "hub_of", "router"]
+__all__ = ["Hub", "hub_of", "routers"]

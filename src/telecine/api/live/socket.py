@@ -14,7 +14,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Any
 
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import WebSocket, WebSocketDisconnect
 from starlette.websockets import WebSocketState
 
 from telecine.api.auth import Anybody
@@ -27,11 +27,12 @@ from telecine.api.live.sse import GOODBYE_SECONDS, check_job, first_of
 from telecine.api.live.standing import snapshot
 from telecine.api.live.wanted import Place, Wanted, place_in, wanted_by
 from telecine.api.problems import of_error
+from telecine.api.routing import Router
 from telecine.engine.keys import Caller
 from telecine.errors import BadSpec, StoreError, TelecineError
 
 log = logging.getLogger(__name__)
-router = APIRouter()
+router = Router()
 
 # A reader that says more than so much in so many seconds is shut out.
 MOST_WORDS, WORDS_SECONDS = 20, 10.0

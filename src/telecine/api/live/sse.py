@@ -7,7 +7,7 @@ import logging
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
+from fastapi import Header, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -23,12 +23,13 @@ from telecine.api.live.reader import Hello, Reader
 from telecine.api.live.standing import snapshot
 from telecine.api.live.wanted import Place, Wanted, place_in, wanted_by
 from telecine.api.problems import answers, of_error
+from telecine.api.routing import Router
 from telecine.engine.tickets import LIFE, make
 from telecine.errors import NotFound, StoreError, TooMany
 from telecine.facts import SECOND
 
 log = logging.getLogger(__name__)
-router = APIRouter(tags=["events"])
+router = Router(tags=["events"])
 
 RETRY_MS = 3_000
 GOODBYE_SECONDS = 1.0

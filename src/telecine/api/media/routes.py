@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,12 +22,13 @@ from telecine.api.media.access import Viewer, Watches
 from telecine.api.media.room import room_of
 from telecine.api.media.sending import TYPES, Asked, send_file, send_text
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.engine.watching import File, Version
 from telecine.facts import Status
 from telecine.flows.transcode.flow import NAME
 from telecine.flows.transcode.packaging import MASTER
 
-router = APIRouter(tags=["media"])
+router = Router(tags=["media"])
 
 BESIDE = ("poster", "sprites")
 MOST_NUMBER = 2**31 - 1

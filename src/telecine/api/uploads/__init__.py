@@ -6,10 +6,6 @@ POST ── space is reserved ──▶ PATCH … PATCH ── the last byte ─
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from telecine.api.uploads import plain, routes
 
-router = APIRouter()
-router.include_router(routes.router)
-router.include_router(plain.router)
+routers = (routes.router, plain.router)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,6 +9,7 @@ from telecine.api.answers import answer
 from telecine.api.auth import Owner
 from telecine.api.house import Here
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.uploads import tus
 from telecine.api.uploads.desk import Desk, desk_of
 from telecine.api.uploads.shown import UploadShown, headers_of, shown
@@ -17,7 +17,7 @@ from telecine.api.uploads.tus import TusError, TusRoute
 from telecine.engine.uploads import CHECKING, DONE, REFUSED, Upload
 from telecine.videos.uploaded import wishes_of
 
-router = APIRouter(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
+router = Router(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
 
 BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}, "required": True}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +14,7 @@ from telecine.api.answers import answer
 from telecine.api.auth import Anybody, Owner, visible
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.uploads import tus
 from telecine.api.uploads.desk import Desk, desk_of
 from telecine.api.uploads.disk import NAME
@@ -24,7 +25,7 @@ from telecine.engine.uploads import CHECKING, DONE, OPEN, REFUSED, Upload, none_
 from telecine.errors import Conflict, TooLarge
 from telecine.videos.uploaded import wishes_of
 
-router = APIRouter(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
+router = Router(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
 
 METHODS = "GET, HEAD, PATCH, PUT, DELETE, OPTIONS"
 TUS = answers(400, 401, 403, 404, 409, 410, 412, 413, 415, 422, 423, 429, 460, 503, 507)

@@ -13,12 +13,12 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import Depends
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from telecine.api.problems import KIND, of_error
+from telecine.api.routing import Route
 from telecine.api.watch import current_id
 from telecine.errors import TelecineError
 from telecine.facts import SECOND, Instant
@@ -60,7 +60,7 @@ class TusError(TelecineError):
         return JSONResponse(body, status_code=self.status, media_type=KIND, headers=self.headers)
 
 
-class TusRoute(APIRoute):
+class TusRoute(Route):
     """A route whose every answer, also a refusal, says which tus is spoken here."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

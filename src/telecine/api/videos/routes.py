@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query
+from fastapi import Body, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +16,7 @@ from telecine.api.auth import Owner, visible
 from telecine.api.bulk import actor
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.videos.shown import Begun, Keeps, Shows, VideoFull, full
 from telecine.api.words import STORABLE, Cursor, Limit, Name, Priority, Wanted
 from telecine.engine import gone
@@ -31,7 +32,7 @@ from telecine.videos.beginning import KIND, begin
 from telecine.videos.standing import Video, page_of, videos_of
 from telecine.videos.status import VideoStatus
 
-router = APIRouter(prefix="/api/v1/videos", tags=["videos"])
+router = Router(prefix="/api/v1/videos", tags=["videos"])
 
 FRESH = {"Cache-Control": "no-store"}
 READERS, MOST_READERS = "readers of sources", 2

@@ -8,14 +8,10 @@ A worker is not believed: its number must belong to its key, and it sees and cha
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from telecine.api.worker.joining import router as joining
 from telecine.api.worker.keeping import router as keeping
 from telecine.api.worker.sources import router as sources
 from telecine.api.worker.storing import router as storing
 from telecine.api.worker.working import router as working
 
-router = APIRouter()
-for part in (joining, working, keeping, storing, sources):
-    router.include_router(part)
+routers = (joining, working, keeping, storing, sources)

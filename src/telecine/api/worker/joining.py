@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.metadata import version
 from urllib.parse import quote
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Admin, Worker
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.worker.room import Here
 from telecine.engine.keys import Scope
 from telecine.engine.register import Registration
@@ -18,7 +18,7 @@ from telecine.facts import DAY, Mode
 from telecine.wire.joining import NAME_HEADER, Enlist, Enlisted, Register, Registered, Terms, check_version, listed_name
 from telecine.wire.said import OfWorker
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = Router(prefix="/api/worker", tags=["worker"])
 
 
 @router.post("/register", response_model=Registered, status_code=201, responses=answers(401, 403, 422, 429))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Worker
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.worker.room import Here, Room
 from telecine.artifacts import Stored, key_of
 from telecine.errors import Refused, Unreachable
@@ -18,7 +18,7 @@ from telecine.facts import Kept, Lease
 from telecine.wire.said import Keep, OfLease, Shelves
 from telecine.wire.values import brief_to, kept_from, shelved_to
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = Router(prefix="/api/worker", tags=["worker"])
 LEASED = answers(401, 403, 409, 422, 429)
 HASH_SECONDS = 20.0
 

@@ -6,12 +6,12 @@ import asyncio
 import os
 from pathlib import Path
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Worker
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.worker.hashing import hash_source
 from telecine.api.worker.ranges import RangeHeader, ranged
 from telecine.api.worker.room import Here, Room
@@ -20,7 +20,7 @@ from telecine.engine.keys import Caller
 from telecine.errors import NotFound
 from telecine.wire.said import Digest, Number, SourceSaid
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = Router(prefix="/api/worker", tags=["worker"])
 LENT = answers(401, 403, 404, 409, 422, 429)
 HASH_SECONDS = 5.0
 

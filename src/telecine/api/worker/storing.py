@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, Header
+from fastapi import Header
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -24,6 +24,7 @@ from starlette.responses import Response, StreamingResponse
 from telecine.api.answers import answer
 from telecine.api.auth import Worker
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.worker.keeping import place_of
 from telecine.api.worker.ranges import RangeHeader, ranged
 from telecine.api.worker.room import Here, Room
@@ -32,7 +33,7 @@ from telecine.errors import Conflict, NoSpace, NotFound, Refused, TooLarge, Unre
 from telecine.facts import SECOND, Lease
 from telecine.wire.said import BIGGEST, Digest, Link, LinkSaid, Number, Sha
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = Router(prefix="/api/worker", tags=["worker"])
 BLOCK = 1 << 20
 WINDOW = 8 << 20
 MOST_NAME = 500

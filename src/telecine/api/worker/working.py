@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Worker
 from telecine.api.problems import answers
+from telecine.api.routing import Router
 from telecine.api.worker.gate import too_old
 from telecine.api.worker.room import Here, Room
 from telecine.engine.holding import Totals
@@ -44,7 +44,7 @@ from telecine.wire.values import (
     word_from,
 )
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = Router(prefix="/api/worker", tags=["worker"])
 LEAST_REST, MOST_REST = 0.05, 1.0
 LOST = answers(401, 403, 409, 422, 429)
 GONE = answers(401, 403, 410, 422, 429)
