@@ -17,7 +17,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from telecine.api.house import House, house_of
-from telecine.engine.keys import Caller, Scope
+from telecine.engine.keys import Caller, RowOf, Scope
 from telecine.errors import KeyInvalid, NotAllowed, NotFound
 
 COOKIE = "telecine_session"
@@ -37,22 +37,28 @@ class Needs:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
 
-    async def __call__(self, connection: HTTPConnection) -> Caller:
-        caller = await caller_of(connection)
+    def admit(self, caller: Caller) -> Caller:
         if caller.scope not in _ENOUGH[self.scope]:
             raise NotAllowed(f"this needs the key of {_an(self.scope)}; yours is of {_an(caller.scope)}")
         return caller
+
+
+class NeedsKey(Needs):
+    """Tells whose key it is."""
+
+    async def __call__(self, connection: HTTPConnection) -> Caller:
+        return self.admit(await caller_of(connection))
 
 
 async def open_to_all() -> None:
     """For routes that need no key."""
 
 
-async def caller_of(connection: HTTPConnection) -> Caller:
-    """Whose key it is; `KeyInvalid` without one."""
+async def caller_of(connection: HTTPConnection, row_of: RowOf | None = None) -> Caller:
+    """Whose key it is; `KeyInvalid` without one. `row_of` reads its row, where more is read along with it."""
     house = house_of(connection)
     try:
-        caller = await house.keys.find(_key_in(connection))
+        caller = await house.keys.find(_key_in(connection), row_of)
     except KeyInvalid:
         house.rates.stranger(address_of(connection))
         raise
@@ -95,9 +101,9 @@ def visible(caller: Caller, owner: str, what: str) -> None:
         raise NotFound(what)
 
 
-Admin = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
-Owner = Annotated[Caller, Depends(Needs(Scope.OWNER))]
-Worker = Annotated[Caller, Depends(Needs(Scope.WORKER))]
+Admin = Annotated[Caller, Depends(NeedsKey(Scope.ADMIN))]
+Owner = Annotated[Caller, Depends(NeedsKey(Scope.OWNER))]
+Worker = Annotated[Caller, Depends(NeedsKey(Scope.WORKER))]
 Anybody = Annotated[None, Depends(open_to_all)]
 
 __all__ = ["Admin", "Anybody", "House", "Owner", "Worker", "address_of", "caller_of", "caller_or_nobody", "visible"]

@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from telecine.api import bulk, jobparts
 from telecine.api.answers import answer
-from telecine.api.auth import Owner, visible
+from telecine.api.auth import Owner
 from telecine.api.bulk import actor, within
 from telecine.api.house import Here, house_of
+from telecine.api.jobasked import FRESH, JobAsked, JobRoute, job_shown
 from telecine.api.problems import answers
 from telecine.api.routing import Router
 from telecine.api.submitting import Made, NewJob, Standing, submit_all
@@ -39,10 +40,8 @@ from telecine.engine.shown import JobLine, JobView, Page
 from telecine.errors import BadSpec
 from telecine.facts import Status
 
-# The two that are asked most take their house from the request: a dependency costs more than what it brings.
 router = Router(prefix="/api/v1/jobs", tags=["jobs"])
 
-FRESH = {"Cache-Control": "no-store"}
 LINKS = {
     name: {"operationId": operation, "parameters": {"job_id": "$response.body#/id"}}
     for name, operation in {
@@ -104,6 +103,7 @@ class Again(BaseModel):
 )
 async def submit_job(wanted: NewJob, who: Owner, request: Request, key: IdempotencyKey = None) -> Response:
     """Submit a job. 201: made; 200: it was there before, by its key or as an unfinished twin."""
+    # A dependency would cost more than the house that it brings.
     [made] = await submit_all(house_of(request), who, [wanted], key)
     headers = {"Location": f"/api/v1/jobs/{made.id}", **(FRESH if made.webhook else {})}
     return answer(made, status=201 if made.created else 200, headers=headers)
@@ -135,12 +135,19 @@ async def list_jobs(
     return answer(page, Page[JobLine])
 
 
-@router.get("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 429))
-async def get_job(job_id: JobPath, who: Owner, request: Request) -> Response:
+async def get_job(job: JobAsked) -> Response:
     """One job in full, also one that was put away. Its `ETag` is the version that `If-Match` of an edit takes."""
-    job = await house_of(request).engine.views.job(job_id)
-    visible(who, job.owner, f"there is no job {job_id}")
-    return answer(job, headers={"ETag": f'"{job.version}"', **FRESH})
+    return job_shown(job)
+
+
+router.add_api_route(
+    "/{job_id}",
+    get_job,
+    response_model=JobView,
+    responses=answers(401, 403, 404, 429),
+    methods=["GET"],
+    route_class_override=JobRoute,
+)
 
 
 @router.patch("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 409, 412, 422, 429))
@@ -151,7 +158,7 @@ async def edit_job(job_id: JobPath, edit: Edit, who: Owner, house: Here, if_matc
     found.must_be_here()
     await engine.edit(found.id, version=version_in(if_match), priority=edit.priority, run_at=edit.run_at)
     job = await engine.views.job(job_id)
-    return answer(job, headers={"ETag": f'"{job.version}"', **FRESH})
+    return job_shown(job)
 
 
 @router.post("/{job_id}/cancel", response_model=Standing, responses=answers(401, 403, 404, 409, 422, 429))

@@ -30,8 +30,9 @@ SCHEME = {"type": "http", "scheme": "bearer", "description": "A key: `Authorizat
 def scope_of(dependant: Dependant) -> Scope | None:
     """The scope that a route declares; None: it needs no key."""
     for inner in dependant.dependencies:
-        if isinstance(inner.call, Needs):
-            return inner.call.scope
+        call: object = inner.call
+        if isinstance(call, Needs):
+            return call.scope
         if (found := scope_of(inner)) is not None:
             return found
     return None

@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from telecine.api.auth import Needs
+from telecine.api.auth import NeedsKey
 from telecine.api.problems import of_error, problem
 from telecine.engine.keys import Scope as KeyScope
 from telecine.errors import TelecineError, TooLarge
@@ -19,7 +19,7 @@ STREAMED = ("/api/v1/uploads", "/api/worker/artifacts/")
 # asks for it only afterwards.
 WORKERS = "/api/worker/"
 MOST_OF_WORKERS = 32 << 20
-_of_a_worker = Needs(KeyScope.WORKER)
+_of_a_worker = NeedsKey(KeyScope.WORKER)
 
 SAFE = {
     "X-Content-Type-Options": "nosniff",
@@ -41,39 +41,16 @@ class Walls:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope) or await self._stranger(scope)
+        is_streamed, refusal = scope["path"].startswith(STREAMED), _unread(scope)
+        most, length = self._most_body, 0 if is_streamed else _length(scope)
+        if refusal is None and length > most:
+            if scope["path"].startswith(WORKERS):
+                most = max(most, MOST_OF_WORKERS)
+            refusal = of_error(self._too_large(most)) if length > most else await _stranger(scope)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        counted = receive if scope["path"].startswith(STREAMED) else self._counted(receive, self._most(scope))
-        await self._app(scope, counted, _with_safe_headers(send))
-
-    def _refusal(self, scope: Scope) -> ASGIApp | None:
-        if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MOST_ADDRESS:
-            return problem(414, "address_too_long", f"an address of over {MOST_ADDRESS} bytes is not read")
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADERS:
-            return problem(431, "headers_too_large", f"headers of over {MOST_HEADERS} bytes are not read")
-        if scope["path"].startswith(STREAMED):
-            return None
-        if _length(scope) > self._most(scope):
-            return of_error(self._too_large(self._most(scope)))
-        return None
-
-    async def _stranger(self, scope: Scope) -> ASGIApp | None:
-        if not self._is_large(scope):
-            return None
-        try:
-            await _of_a_worker(HTTPConnection(scope))
-        except TelecineError as error:
-            return of_error(error)
-        return None
-
-    def _is_large(self, scope: Scope) -> bool:
-        path = scope["path"]
-        return path.startswith(WORKERS) and not path.startswith(STREAMED) and _length(scope) > self._most_body
-
-    def _most(self, scope: Scope) -> int:
-        return max(self._most_body, MOST_OF_WORKERS) if self._is_large(scope) else self._most_body
+        await self._app(scope, receive if is_streamed else self._counted(receive, most), _with_safe_headers(send))
 
     def _counted(self, receive: Receive, most: int) -> Receive:
         seen = 0
@@ -93,8 +70,26 @@ class Walls:
         return TooLarge(f"a body of over {most} bytes is not read; films go to /api/v1/uploads")
 
 
+def _unread(scope: Scope) -> ASGIApp | None:
+    """What is said to an address or to headers that are too long to be read."""
+    if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MOST_ADDRESS:
+        return problem(414, "address_too_long", f"an address of over {MOST_ADDRESS} bytes is not read")
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADERS:
+        return problem(431, "headers_too_large", f"headers of over {MOST_HEADERS} bytes are not read")
+    return None
+
+
+async def _stranger(scope: Scope) -> ASGIApp | None:
+    """What is said to whoever sends much and is no worker."""
+    try:
+        await _of_a_worker(HTTPConnection(scope))
+    except TelecineError as error:
+        return of_error(error)
+    return None
+
+
 def _length(scope: Scope) -> int:
-    text = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    text: bytes = dict(scope["headers"]).get(b"content-length", b"0")
     return int(text) if text.isdigit() else 0
 
 
@@ -102,8 +97,8 @@ def _with_safe_headers(send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = message.get("headers", ())
-            names = {name.lower() for name, _ in given}
-            message["headers"] = [*given, *((name, value) for name, value in _SAFE if name not in names)]
+            known = dict(given)
+            message["headers"] = [*given, *[pair for pair in _SAFE if pair[0] not in known]]
         await send(message)
 
     return sent

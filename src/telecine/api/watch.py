@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
 HEADER = "X-Request-Id"
+_HEADER = HEADER.lower().encode()
 SANE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 # Where nobody serves: one name for all of it.
 NOWHERE = "(none)"
@@ -63,7 +63,10 @@ class Watch:
         mono: Callable[[], float],
         new_id: Callable[[], str],
     ) -> None:
-        self._app, self._watchers, self._mono, self._new_id = app, watchers, mono, new_id
+        self._app, self._mono, self._new_id = app, mono, new_id
+        self._came = tuple(watcher.came for watcher in watchers)
+        self._answered = tuple(watcher.answered for watcher in watchers)
+        self._over = tuple(watcher.over for watcher in watchers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -71,27 +74,27 @@ class Watch:
             return
         visit = self._visit(scope)
         began = self._mono()
-        with structlog.contextvars.bound_contextvars(request=visit.id):
-            self._tell("came", visit)
-            try:
-                await self._app(scope, receive, self._heard(visit, scope, send))
-            except Exception:
-                # Logged here, where the request has its id; whoever serves us need not hear of it if he was answered.
-                log.exception("a bug in %s %s", visit.method, visit.route)
-                if not visit.is_told:
-                    raise
-            finally:
-                visit.seconds = self._mono() - began
-                visit.status = visit.status or 500
-                _look(visit, scope)
-                self._tell("over", visit)
+        named = structlog.contextvars.bind_contextvars(request=visit.id)
+        try:
+            _tell(self._came, visit)
+            await self._app(scope, receive, self._heard(visit, scope, send))
+        except Exception:
+            # Logged here, where the request has its id; whoever serves us need not hear of it if he was answered.
+            log.exception("a bug in %s %s", visit.method, visit.route)
+            if not visit.is_told:
+                raise
+        finally:
+            visit.seconds = self._mono() - began
+            visit.status = visit.status or 500
+            _look(visit, scope)
+            _tell(self._over, visit)
+            structlog.contextvars.reset_contextvars(**named)
 
     def _visit(self, scope: Scope) -> Visit:
-        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-        known = given.decode("ascii", "replace")
+        known = dict(scope["headers"]).get(_HEADER, b"").decode("ascii", "replace")
         scope.setdefault("state", {})
         return Visit(
-            id=known if SANE.fullmatch(known) else self._new_id(),
+            id=known if known and SANE.fullmatch(known) else self._new_id(),
             kind=scope["type"],
             method=scope.get("method", "GET"),
             headers=scope["headers"],
@@ -103,26 +106,27 @@ class Watch:
             kind = message["type"]
             if kind == "http.response.start":
                 visit.status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers[HEADER] = visit.id
-                visit.is_stream = headers.get("content-type", "").encode().startswith(EVENTS)
+                given = [pair for pair in message.get("headers", ()) if pair[0] != _HEADER]
+                message["headers"] = [*given, (_HEADER, visit.id.encode())]
+                visit.is_stream = dict(given).get(b"content-type", b"").startswith(EVENTS)
                 _look(visit, scope)
-                self._tell("answered", visit)
+                _tell(self._answered, visit)
             elif kind == "http.response.body":
                 visit.is_told = not message.get("more_body", False)
             elif kind == "websocket.accept":
                 visit.status, visit.is_stream = 101, True
                 _look(visit, scope)
-                self._tell("answered", visit)
+                _tell(self._answered, visit)
             elif kind == "websocket.close" and not visit.status:
                 visit.status = 403
             await send(message)
 
         return sent
 
-    def _tell(self, what: str, visit: Visit) -> None:
-        for watcher in self._watchers:
-            getattr(watcher, what)(visit)
+
+def _tell(watchers: Iterable[Callable[[Visit], None]], visit: Visit) -> None:
+    for tell in watchers:
+        tell(visit)
 
 
 def _look(visit: Visit, scope: Scope) -> None:

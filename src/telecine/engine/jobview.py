@@ -14,6 +14,13 @@ from telecine.graph import Graph, StageRow, StageSpec
 from telecine.store import Ask, Row, Steps
 
 MOST_SHOWN = 100
+# What a job that waits has none of.
+_NOT_BEGUN: Row = {
+    **dict.fromkeys(("attempts", "running", "problems", "outputs", "results")),
+    "output_count": 0,
+}
+_KEY = ("kind", "scope", "owner", "name", "secret_hash", "expires_at", "last_used_at", "revoked_at", "now")
+_OF_KEY = {name: f"key_{name}" for name in _KEY}
 
 
 def job(job_id: int, shelf: Shelf) -> Steps[JobView]:
@@ -30,7 +37,21 @@ def live_job(job_id: int, shelf: Shelf, most: int = MOST_SHOWN) -> Steps[JobView
     if not rows:
         return None
     graph = (yield from shelf.fetch([rows[0]["flow_id"]]))[rows[0]["flow_id"]]
-    return _job(rows[0], graph)
+    return _job(rows[0], graph, rows[0])
+
+
+def asked(job_id: int, key_id: str, shelf: Shelf) -> Steps[tuple[Row | None, JobView | None]]:
+    """The row of a key, and the job that is asked for by it if it waits: in one round trip, since nothing is asked more
+    often. Nothing is judged here: without a valid key, nobody may see the job."""
+    rows = yield Ask("view_job_asked", {"id": job_id, "key_id": key_id})
+    if not rows:
+        return None, None
+    row = rows[0]
+    key = {name: row[column] for name, column in _OF_KEY.items()}
+    if row["id"] is None:
+        return key, None
+    graph = (yield from shelf.fetch([row["flow_id"]]))[row["flow_id"]]
+    return key, _job(row, graph, _NOT_BEGUN)
 
 
 def archived(job_id: int) -> Steps[tuple[dict[str, Any], int]]:
@@ -91,7 +112,8 @@ def stage_rows(items: Iterable[Mapping[str, Any]]) -> dict[int, StageRow]:
 # -- The parts ---------------------------------------------------------------------------------------
 
 
-def _job(row: Row, graph: Graph) -> JobView:
+def _job(row: Row, graph: Graph, begun: Row) -> JobView:
+    """`begun` has what a job has only when somebody has begun with it."""
     stored = loads(row["stages"], [])
     rows = stage_rows(stored)
     counts: dict[int, dict[str, int]] = {}
@@ -100,8 +122,8 @@ def _job(row: Row, graph: Graph) -> JobView:
         counts.setdefault(item["stage"], {})[item["state"]] = item["count"]
         if item["state"] == State.RUNNING:
             running[item["stage"]] = item["progress"]
-    seen = [*loads(row["attempts"], []), *loads(row["running"], [])]
-    problems = loads(row["problems"], [])
+    seen = [*loads(begun["attempts"], []), *loads(begun["running"], [])]
+    problems = loads(begun["problems"], [])
     return JobView(
         **{**_plain(row), "phase": _phase(row, graph)},
         flow_version=graph.version,
@@ -111,14 +133,15 @@ def _job(row: Row, graph: Graph) -> JobView:
             _stage(graph.stages[item["number"]], item, rows[item["number"]], Tally(counts, running, seen))
             for item in stored
         ),
-        outputs=tuple(output_of(item, graph) for item in loads(row["outputs"], [])),
+        output_count=begun["output_count"],
+        outputs=tuple(output_of(item, graph) for item in loads(begun["outputs"], [])),
         warnings=tuple(_problem(p, graph) for p in problems if p["optional"] or graph.stages[p["stage"]].optional),
         retries=_retries(seen, counts),
         workers=_workers(seen),
         waits_for=tuple(loads(row["waits_for"], [])),
         results=tuple(
             Result(stage=item["name"], position=item["position"], value=item["result"])
-            for item in loads(row["results"], [])
+            for item in loads(begun["results"], [])
         ),
     )
 
@@ -126,7 +149,7 @@ def _job(row: Row, graph: Graph) -> JobView:
 def _plain(row: Row) -> dict[str, Any]:
     """The columns that are shown as they are."""
     same = ("id", "flow", "owner", "status", "phase", "priority", "version", "generation", "dedupe_key", "run_at")
-    times = ("created_at", "started_at", "ended_at", "output_count")
+    times = ("created_at", "started_at", "ended_at")
     return {
         **{name: row[name] for name in (*same, *times)},
         "subject": subject_of(row),

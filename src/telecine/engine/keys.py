@@ -13,6 +13,7 @@ import hmac
 import json
 import re
 import zlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypedDict, Unpack
@@ -32,6 +33,9 @@ TOUCH_EVERY = MINUTE
 MOST_DEAD = 1_000  # of one owner, for whoever looks what became of a key
 FOREVER = (2**62, 16**ID_CHARS - 1)
 AT_ONCE = 500
+
+KeyRow = Row
+RowOf = Callable[[str], Awaitable[KeyRow | None]]
 
 _SHAPE = re.compile(r"tcn_(admin|owner|worker)_([0-9a-f]{12})_([0-9a-f]{64})_([0-9a-f]{8})")
 # Compared with when there is no such key, so that an unknown one takes as long as a wrong one.
@@ -132,11 +136,10 @@ class Keys:
         [row] = yield Ask("key_add", params)
         return Issued(key_id, written(scope, key_id, secret), row["expires_at"])
 
-    async def find(self, text: str) -> Caller:
-        """Whose key this is; `KeyInvalid` unless it is valid now."""
+    async def find(self, text: str, row_of: RowOf | None = None) -> Caller:
+        """Whose key this is; `KeyInvalid` unless it is valid now. `row_of` is for whoever reads more than its row."""
         scope, key_id, secret = read(text)
-        rows = await self._store.read(lambda: _found(key_id))
-        row = rows[0] if rows else None
+        row = await (row_of or self._row)(key_id)
         known = hmac.compare_digest(hash_of(secret), row["secret_hash"] if row else _NOBODY)
         if row is None or not known or row["scope"] != scope or row["kind"] == "link":
             raise KeyInvalid("this key is not known here")
@@ -147,6 +150,10 @@ class Keys:
         if row["last_used_at"] is None or row["now"] - row["last_used_at"] > TOUCH_EVERY:
             await self._store.run(lambda: _asked("key_touch", {"id": key_id}))
         return Caller(key_id, row["kind"], Scope(row["scope"]), row["owner"], row["name"])
+
+    async def _row(self, key_id: str) -> Row | None:
+        rows = await self._store.read(lambda: _found(key_id))
+        return rows[0] if rows else None
 
     async def link(self) -> str:
         """The secret of a link that logs an administrator in, once."""

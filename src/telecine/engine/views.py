@@ -20,7 +20,7 @@ from telecine.engine.shown import (
 )
 from telecine.errors import NotFound
 from telecine.facts import Json, Millis, Shelved
-from telecine.store import Store
+from telecine.store import Row, Store
 
 EVERYTHING = JobFilter()
 
@@ -33,6 +33,10 @@ class Views:
     async def job(self, job_id: int) -> JobView:
         """One job in full, also one that retention has put away; `NotFound` otherwise."""
         return await self._store.read(lambda: jobview.job(job_id, self._shelf))
+
+    async def asked(self, job_id: int, key_id: str) -> tuple[Row | None, JobView | None]:
+        """The row of a key, and the job if it waits: `job` tells of any other. Whoever asks judges the key first."""
+        return await self._store.read(lambda: jobview.asked(job_id, key_id, self._shelf))
 
     async def jobs(
         self, wanted: JobFilter = EVERYTHING, *, cursor: str | None = None, limit: int = 100

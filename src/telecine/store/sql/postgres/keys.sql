@@ -8,6 +8,24 @@ returning created_at, expires_at
 select id, kind, scope, owner, name, secret_hash, facts, created_at, expires_at, last_used_at, revoked_at, {now} as now
 from api_key where id = :id::text
 
+-- name: view_job_asked
+-- The key of whoever asks, and the job if it waits: one round trip for what is asked most. What has begun has more to
+-- tell, and view_job tells it; each of its parts costs time here, even one that is left out.
+select k.kind as key_kind, k.scope as key_scope, k.owner as key_owner, k.name as key_name,
+    k.secret_hash as key_secret_hash, k.expires_at as key_expires_at, k.last_used_at as key_last_used_at,
+    k.revoked_at as key_revoked_at, {now} as key_now,
+    j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.spec::text as spec,
+    j.dedupe_key, j.run_at, j.cancel_asked, j.version, j.generation, j.warnings, j.error::text as error, j.created_at,
+    j.started_at, j.ended_at,
+    (select json_agg(s)::text from (
+        select number, state, waits, total, remaining, failed, cancelled, ended_at from stage
+        where job_id = j.id order by number) s) as stages,
+    (select json_agg(c)::text from (
+        select t.stage, t.state, count(*) as count from task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
+    (select json_agg(f.after_id order by f.after_id)::text from job_after f where f.job_id = j.id) as waits_for
+from api_key k left join job j on j.id = :id and j.started_at is null and j.generation = 1
+where k.id = :key_id::text
+
 -- name: key_touch
 update api_key set last_used_at = {now} where id = :id::text
 

@@ -8,6 +8,23 @@ returning created_at, expires_at
 select id, kind, scope, owner, name, secret_hash, facts, created_at, expires_at, last_used_at, revoked_at, {now} as now
 from api_key where id = :id
 
+-- name: view_job_asked
+select k.kind as key_kind, k.scope as key_scope, k.owner as key_owner, k.name as key_name,
+    k.secret_hash as key_secret_hash, k.expires_at as key_expires_at, k.last_used_at as key_last_used_at,
+    k.revoked_at as key_revoked_at, {now} as key_now,
+    j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status, j.phase, j.priority, j.spec,
+    j.dedupe_key, j.run_at, j.cancel_asked, j.version, j.generation, j.warnings, j.error, j.created_at,
+    j.started_at, j.ended_at,
+    (select json_group_array(json_object('number', s.number, 'state', s.state, 'waits', s.waits, 'total', s.total,
+        'remaining', s.remaining, 'failed', s.failed, 'cancelled', s.cancelled, 'ended_at', s.ended_at))
+        from (select * from stage where job_id = j.id order by number) s) as stages,
+    (select json_group_array(json_object('stage', c.stage, 'state', c.state, 'count', c.count)) from (
+        select t.stage, t.state, count(*) as count from task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
+    (select json_group_array(f.after_id) from (select after_id from job_after where job_id = j.id order by after_id) f)
+        as waits_for
+from api_key k left join job j on j.id = :id and j.started_at is null and j.generation = 1
+where k.id = :key_id
+
 -- name: key_touch
 update api_key set last_used_at = {now} where id = :id
 
