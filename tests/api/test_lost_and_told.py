@@ -47,7 +47,7 @@ async def test_a_film_whose_video_was_deleted_while_it_came_is_not_thrown_away(f
 async def test_what_a_driver_says_is_not_told_to_strangers(
     front: Front, monkeypatch: pytest.MonkeyPatch, kind: type[TelecineError]
 ) -> None:
-    async def away(text: str) -> None:
+    async def away(text: str, row_of: object) -> None:
         raise kind("cannot reach db.internal as telecine") from OSError("db.internal")
 
     monkeypatch.setattr(front.house.keys, "find", away)
