@@ -14,13 +14,6 @@ from tests.audit import audit
 from tests.make import NOW, Loaded
 from tests.scene import Scene
 
-TABLES = [
-    *("flow", "job", "job_after", "stage", "task", "attempt", "event", "worker", "artifact", "freed", "subject"),
-    *("subject_version", "idempotency", "job_log", "lock", "api_key", "archive"),
-    *("worker_key", "upload", "subject_gone", "job_gone", "webhook", "delivery", "postman", "alert", "tally"),
-    "watched",
-]
-
 
 class Bed(Scene):
     def __init__(self, url: str, store: Store) -> None:
@@ -29,12 +22,6 @@ class Bed(Scene):
         self.views = self.engine.views
         self.guests: list[Store] = []
         store.now = NOW
-
-    async def clean(self) -> None:
-        """Empty every table, so that tests of one module can share a schema."""
-        for table in TABLES:
-            await self.sql(f"delete from {table}")
-        await self.sql(f"update pulse set at = {NOW}")
 
     async def another_engine(self, **how: Any) -> Engine:
         """An engine of another process: connections and memory of its own."""

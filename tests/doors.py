@@ -57,7 +57,7 @@ def kept(story: Callable[[Scene], Awaitable[None]]) -> Callable[..., None]:
                 await line.close()
 
         play = played(with_keeper, (dialect,))
-        play(request, request.getfixturevalue("tmp_path"), dialect)
+        play(request, dialect)
 
     test.__name__ = story.__name__
     test.__doc__ = story.__doc__

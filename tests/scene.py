@@ -8,11 +8,7 @@ runs the story once on SQLite and once on PostgreSQL, each time on an empty data
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +17,15 @@ from telecine import Flow
 from telecine.engine import Engine, Registration
 from telecine.facts import Answer, Done, Failed, Holding, JobId, Lease, Outcome, TaskId, Word, WorkerId
 from telecine.store import Ask, Rows, Steps, Store, ask
-from telecine.store.open import bring_up_to_date, open_store
 from tests.make import NOW, Loaded
-from tests.postgres import fresh_schema
 
 DIALECTS = ("sqlite", "postgres")
+TABLES = [
+    *("flow", "job", "job_after", "stage", "task", "attempt", "event", "worker", "artifact", "freed", "subject"),
+    *("subject_version", "idempotency", "job_log", "lock", "api_key", "archive"),
+    *("worker_key", "upload", "subject_gone", "job_gone", "webhook", "delivery", "postman", "alert", "tally"),
+    "watched",
+]
 
 
 class Scene:
@@ -104,6 +104,16 @@ class Scene:
         """Say something to the database behind the engine's back."""
         return await execute(self.store, text)
 
+    async def clean(self) -> None:
+        """Empty every table, so that many tests can share a schema."""
+        words = [*(f"delete from {table}" for table in TABLES), f"update pulse set at = {NOW}"]
+        if not self.is_postgres:
+            for text in words:
+                await self.sql(text)
+            return
+        async with self.store.connections.borrow() as connection:  # type: ignore[attr-defined]
+            await connection.execute(";".join(words))
+
 
 async def execute(store: Store, text: str) -> list[dict[str, Any]]:
     if hasattr(store, "connections"):
@@ -122,29 +132,45 @@ def played(story: Callable[[Scene], Awaitable[None]], dialects: Sequence[str] = 
     """Turn an async story into a test on each database."""
 
     @pytest.mark.parametrize("dialect", dialects)
-    def test(request: pytest.FixtureRequest, tmp_path: Path, dialect: str) -> None:
-        sqlite = nullcontext(f"sqlite:///{tmp_path}/telecine.db")
-        database = sqlite if dialect == "sqlite" else fresh_schema(request.getfixturevalue("postgres_url"))
-        with database as url:
-            asyncio.run(_play(story, url))
+    def test(request: pytest.FixtureRequest, dialect: str) -> None:
+        perform(story, request, f"{dialect}_database")
 
-    test.__name__ = story.__name__
-    test.__doc__ = story.__doc__
-    test.__module__ = story.__module__
-    return test
+    return named_like(story, test)
 
 
 def on_postgres(story: Callable[[Scene], Awaitable[None]]) -> Callable[..., None]:
     return played(story, ("postgres",))
 
 
-async def _play(story: Callable[[Scene], Awaitable[None]], url: str) -> None:
-    store = open_store(url, dice=random.Random(1))
-    try:
-        await bring_up_to_date(store, url)
-        store.now = NOW
+def alone(story: Callable[[Scene], Awaitable[None]], dialects: Sequence[str] = DIALECTS) -> Callable[..., None]:
+    """The same for a story that changes tables, fills them to the brim or counts from one: its schema is its own."""
+
+    @pytest.mark.parametrize("dialect", dialects)
+    def test(request: pytest.FixtureRequest, dialect: str) -> None:
+        perform(story, request, "postgres_database_of_its_own" if dialect == "postgres" else "sqlite_database")
+
+    return named_like(story, test)
+
+
+def alone_on_postgres(story: Callable[[Scene], Awaitable[None]]) -> Callable[..., None]:
+    return alone(story, ("postgres",))
+
+
+def named_like(story: Callable[..., Any], test: Callable[..., None]) -> Callable[..., None]:
+    test.__name__ = story.__name__
+    test.__doc__ = story.__doc__
+    test.__module__ = story.__module__
+    return test
+
+
+def perform(story: Callable[[Scene], Awaitable[None]], request: pytest.FixtureRequest, database: str) -> None:
+    """Play it on that fixture's database: an address and a store, whose tables are empty."""
+
+    async def play() -> None:
         scene = Scene(url, store)
+        store.now = NOW
         object.__setattr__(scene.engine.world, "dice", Loaded())
         await story(scene)
-    finally:
-        await store.close()
+
+    url, store = request.getfixturevalue(database)
+    request.getfixturevalue("runner").run(play())

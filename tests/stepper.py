@@ -198,15 +198,34 @@ class Stepper:
         return Outcome(order, ended, sides["a"].result, sides["b"].result), others
 
 
+_idle: dict[str, list[asyncpg.Connection]] = {}
+
+
 @asynccontextmanager
 async def stepper(bed: Bed) -> AsyncIterator[Stepper]:
+    """Its connections serve one scene after the other: to open three costs as much as to play in many orders."""
     assert isinstance(bed.store, Postgres)
-    connections = [await asyncpg.connect(bed.url, server_settings={**SETTINGS, **LOCKS}) for _ in range(3)]
+    settings = {**SETTINGS, **LOCKS}
+    connections = _idle.pop(bed.url, None)
+    if connections is None:
+        connections = [await asyncpg.connect(bed.url, server_settings=settings) for _ in range(3)]
     try:
         yield Stepper(bed.store, connections)
-    finally:
-        for connection in connections:
-            connection.terminate()
+    except BaseException:
+        _end(connections)
+        raise
+    assert not any(connection.is_in_transaction() for connection in connections)
+    _idle[bed.url] = connections
+
+
+def close_steppers() -> None:
+    while _idle:
+        _end(_idle.popitem()[1])
+
+
+def _end(connections: Sequence[asyncpg.Connection]) -> None:
+    for connection in connections:
+        connection.terminate()
 
 
 async def sequential(bed: Bed, first: Make, second: Make, order: str) -> Outcome:

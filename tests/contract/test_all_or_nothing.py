@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from telecine.store import Reserve, Steps
-from tests.bed import TABLES, Bed
+from tests.bed import Bed
+from tests.scene import TABLES
 from tests.situations import FILM, LONE, SCENES
 from tests.stepper import Make
 

@@ -9,7 +9,7 @@ from telecine.engine.shelf import Shelf
 from telecine.engine.stream import Batch, Stream
 from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece
 from tests.make import a_flow, a_policy, a_stage
-from tests.scene import Scene, played
+from tests.scene import Scene, alone, played
 
 FILM = a_flow(
     a_stage("look"),
@@ -162,7 +162,7 @@ async def test_the_audit_finds_nothing_while_others_work(scene: Scene) -> None:
     assert {(await scene.views.job(job_id)).status for job_id in jobs} == {"completed", "failed"}
 
 
-@played
+@alone
 async def test_the_audit_finds_what_is_broken_by_hand(scene: Scene) -> None:
     """One after the other on the same rows, each undone before the next."""
     await rich(scene)
@@ -178,7 +178,7 @@ async def test_the_audit_finds_what_is_broken_by_hand(scene: Scene) -> None:
     assert await an_auditor(scene).look_at_everything() == ()
 
 
-@played
+@alone
 async def test_a_finding_is_one_sentence_and_one_event(scene: Scene) -> None:
     await rich(scene)
     await scene.sql(CORRUPTIONS["stage.remaining"])

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.contract.test_views_plans import DAY, FOREVER, MOST_ROWS, MOST_STEPS, SOME, work
 from tests.make import NOW
-from tests.scene import Scene, played
+from tests.scene import Scene, alone
 
 MANY = 20_000
 # The end of a lease is near `now`, which is a day later; those who failed wait for hours.
@@ -64,7 +64,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@played
+@alone
 async def test_no_statement_of_the_postman_works_through_a_heap(scene: Scene) -> None:
     await scene.sql("create table numbers (i bigint)")
     await scene.sql(

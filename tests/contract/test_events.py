@@ -9,7 +9,7 @@ import asyncpg
 from telecine.engine.stream import Batch, Event, Heartbeat, Reset, Stream
 from telecine.store.open import open_store
 from tests.make import a_flow, a_stage
-from tests.scene import Scene, on_postgres, played
+from tests.scene import Scene, alone, alone_on_postgres, on_postgres, played
 
 FILM = a_flow(a_stage("cut"), a_stage("publish", "cut"))
 PATIENCE = 20.0
@@ -47,7 +47,7 @@ async def test_a_jobs_events_tell_its_story_in_order_with_names(scene: Scene) ->
     assert told[1].worker == scene.worker
 
 
-@played
+@alone
 async def test_events_resume_after_any_number(scene: Scene) -> None:
     await scene.enact(FILM)
     await tell(scene, 5)
@@ -94,7 +94,7 @@ async def test_a_reader_of_one_quiet_job_moves_on_with_the_others(scene: Scene) 
     assert (second.events, second.seq) == ((), await stream.newest())
 
 
-@played
+@alone
 async def test_who_asks_for_what_was_pruned_is_reset_to_the_newest(scene: Scene) -> None:
     await scene.enact(FILM)
     await tell(scene, 4)
@@ -187,7 +187,7 @@ async def test_a_transaction_that_gave_up_leaves_no_gap(scene: Scene) -> None:
     assert [e.seq for e in await events(stream, before)] == [before + 1, before + 2]
 
 
-@on_postgres
+@alone_on_postgres
 async def test_readers_that_number_at_once_give_each_event_one_number(scene: Scene) -> None:
     """Two stores are two processes as far as the database can tell."""
     await scene.enact(FILM)
@@ -218,7 +218,7 @@ async def test_readers_that_number_at_once_give_each_event_one_number(scene: Sce
     assert [e.seq for e in told[0]] == list(range(1, len(told[0]) + 1))
 
 
-@on_postgres
+@alone_on_postgres
 async def test_thousands_of_events_get_their_numbers_without_a_nested_walk(scene: Scene) -> None:
     """Fresh tables have no statistics; a plan that compares all with all took minutes here."""
     count = 20_000

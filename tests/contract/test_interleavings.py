@@ -22,6 +22,7 @@ TABLES = [
     *("job", "stage", "task", "attempt", "event", "artifact", "idempotency"),
     *("job_after", "subject", "subject_version", "job_log"),
 ]
+SAVED = [*TABLES, "worker", "flow", "pulse"]
 
 
 def pairs() -> Iterator[Any]:
@@ -41,6 +42,9 @@ async def test_in_every_order(bed: Bed, scene: str, one: str, other: str) -> Non
 
     async def look(outcome: Outcome) -> None:
         check(outcome, one, other)
+        if (rows := await all_rows(bed)) in seen:
+            return  # all that is audited is as it was after an earlier order
+        seen.add(rows)
         await bed.audited()
         if (ending := await snapshot(bed)) not in seen:
             seen.add(ending)
@@ -82,22 +86,30 @@ async def reset(bed: Bed) -> None:
 
 async def save(bed: Bed) -> int:
     """Put the situation aside, so that every order begins with the very same rows. Says what time it is."""
-    tables = [*TABLES, "worker", "flow", "pulse"]
-    await script(bed, *(f"drop table if exists saved_{table}" for table in tables))
-    await script(bed, *(f"create unlogged table saved_{table} as select * from {table}" for table in tables))
+    made = (f"create unlogged table if not exists saved_{table} as select * from {table} limit 0" for table in SAVED)
+    copies = (f"insert into saved_{table} select * from {table}" for table in SAVED)
+    await script(bed, *made, *(f"delete from saved_{table}" for table in SAVED), *copies)
     return bed.now
 
 
 async def restore(bed: Bed, now: int) -> None:
     bed.store.now = now
-    tables = [*TABLES, "worker", "flow", "pulse"]
-    copies = (f"insert into {table} overriding system value select * from saved_{table}" for table in tables)
-    await script(bed, *(f"delete from {table}" for table in tables), *copies)
+    copies = (f"insert into {table} overriding system value select * from saved_{table}" for table in SAVED)
+    await script(bed, *(f"delete from {table}" for table in SAVED), *copies)
 
 
 async def script(bed: Bed, *statements: str) -> None:
     async with bed.store.connections.borrow() as connection:
         await connection.execute(";".join(statements))
+
+
+async def all_rows(bed: Bed) -> object:
+    """Whatever the audit looks at, to the last column."""
+    tables = ("flow", "job", "stage", "task", "attempt")
+    if not bed.is_postgres:
+        return object()  # two orders only
+    each = (f"(select string_agg(r::text, ';' order by r::text) from {table} r)" for table in tables)
+    return str(await bed.sql(f"select {', '.join(each)}"))
 
 
 async def snapshot(bed: Bed) -> object:

@@ -26,7 +26,7 @@ MOST_STEPS = 60_000
 WHOLE = re.compile(r"SCAN (task|job|t|j)( |$)(?!USING|VIRTUAL|LEFT-JOIN)")
 
 
-@pytest.mark.parametrize("bed", ["postgres"], indirect=True)
+@pytest.mark.parametrize("bed", ["postgres alone"], indirect=True)
 async def test_on_postgres_no_hot_statement_reads_more_than_it_wants(bed: Bed) -> None:
     await fill(bed, SIZES)
     wrong: list[str] = []

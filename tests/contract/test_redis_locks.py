@@ -53,8 +53,8 @@ def server() -> Any:
 def on_redis(story: Any) -> Any:
     """Play the story on each database with a Redis that it may treat badly."""
 
-    def test(server: PrivateRedis, request: pytest.FixtureRequest, tmp_path: Path, dialect: str) -> None:
-        played(lambda scene: story(scene, server), (dialect,))(request, tmp_path, dialect)
+    def test(server: PrivateRedis, request: pytest.FixtureRequest, dialect: str) -> None:
+        played(lambda scene: story(scene, server), (dialect,))(request, dialect)
 
     test.__name__ = story.__name__
     return pytest.mark.parametrize("dialect", ["sqlite", "postgres"])(test)

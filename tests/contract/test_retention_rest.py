@@ -14,7 +14,7 @@ from telecine.facts import DAY, Line
 from telecine.world import World
 from tests.make import a_flow
 from tests.old_things import count, retire_all
-from tests.scene import Scene, played
+from tests.scene import Scene, alone, played
 
 SONG = a_flow("hum", name="song")
 FILM = a_flow("look", "cut")
@@ -44,7 +44,7 @@ async def test_an_idempotency_key_lives_thirty_days_beyond_the_end_of_its_job(sc
     assert [row["key"] for row in await scene.sql("select key from idempotency order by key")] == ["k", "open"]
 
 
-@played
+@alone
 async def test_old_events_are_pruned_up_to_a_number_also_where_nobody_reads(scene: Scene) -> None:
     await scene.enact(SONG)
     for _ in range(3):

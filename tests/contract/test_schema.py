@@ -148,6 +148,7 @@ def test_a_start_without_a_schema_is_refused(tmp_path: Path) -> None:
         asyncio.run(start())
 
 
+@pytest.mark.parametrize("bed", ["sqlite", "postgres alone"], indirect=True)
 async def test_what_is_acknowledged_is_on_disk(bed: Bed) -> None:
     if bed.is_postgres:
         [row] = await bed.sql(

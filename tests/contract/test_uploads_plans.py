@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.contract.test_views_plans import DAY, FOREVER, MOST_ROWS, MOST_STEPS, SOME, work
 from tests.make import NOW
-from tests.scene import Scene, played
+from tests.scene import Scene, alone
 
 MANY = 20_000
 ID = f"{MANY // 2:032d}"
@@ -25,7 +25,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@played
+@alone
 async def test_no_question_works_through_all_uploads(scene: Scene) -> None:
     numbers = f"with recursive n (i) as (select 1 union all select i + 1 from n where i < {MANY})"
     text = "lpad(i::text, 32, '0')" if scene.is_postgres else "printf('%032d', i)"

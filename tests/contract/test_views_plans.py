@@ -16,7 +16,7 @@ from telecine.store.sqlite import connect
 from telecine.store.statements import load
 from tests.contract.request_plans import REQUESTS
 from tests.make import NOW as THE_TIME
-from tests.scene import Scene, played
+from tests.scene import Scene, alone
 
 ENDED, OPEN = 20_000, 3_000
 MOST_ROWS = 2_000
@@ -287,7 +287,7 @@ async def work(scene: Scene, *wanted: tuple[str, dict[str, Any]]) -> dict[str, f
     return found
 
 
-@played
+@alone
 async def test_no_view_and_no_duty_works_through_a_growing_table(scene: Scene) -> None:
     await fill(scene)
     scene.store.now = THE_TIME + DAY
