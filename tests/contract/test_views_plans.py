@@ -28,14 +28,13 @@ DAY = 86_400_000
 _RANGE = {"below": FOREVER, "above": 0, "since": 0, "until": FOREVER, "ended": FOREVER, "wanted": SOME}
 _ANY = {**_RANGE, "owner": None, "flow": None, "status": None, "open": False}
 _JOB = ENDED // 2
+_FIRST = {"stage": -1, "position": -1}
 
 STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("view_job", {"id": _JOB, "most": SOME}),
+    ("view_job_asked", {"id": ENDED + OPEN, "key_id": "0" * 12}),
     ("view_archived", {"id": _JOB}),
-    (
-        "view_tasks",
-        {"job_id": _JOB, "stage": -1, "position": -1, "only_stage": None, "only_state": None, "wanted": SOME},
-    ),
+    ("view_tasks", {"job_id": _JOB, **_FIRST, "only_stage": None, "only_state": None, "wanted": SOME}),
     ("view_task", {"id": ENDED + OPEN, "most": SOME}),
     ("view_serving", {"within": 30_000}),
     ("stage_times", {"job_id": _JOB, "stage": 0, "flow_id": 1, "recent": SOME, "wanted": SOME}),
