@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from telecine.media.grid import Chunk, Span, span_of, span_of_sound, timing_for
 from telecine.media.index import Index, build_index
@@ -41,7 +38,7 @@ from telecine.media.orders import (
 from telecine.media.plain import from_plain
 from telecine.media.planner import audio_order, missing, video_order
 from telecine.media.source import Packets, Picture, Samples, Source, retold
-from tests.media.nursery import SOURCE, Forked, Nursery
+from tests.media.nursery import Nursery, start
 
 PATIENCE = 60.0  # seconds without a word
 AT_ONCE = 2
@@ -93,9 +90,7 @@ def run(
     ours, theirs = socket.socketpair()
     with ours, tempfile.TemporaryFile() as errors:
         with theirs:
-            child, files = (
-                _forked(scratch, theirs, errors, source) if nursery else _started(scratch, theirs, errors, source)
-            )
+            child, files = (nursery.start if nursery else start)(scratch, theirs, errors.fileno(), source)
         said = Said(scratch)
         try:
             ours.settimeout(patience)
@@ -110,30 +105,6 @@ def run(
             errors.seek(0)
             said.stderr = errors.read().decode(errors="replace")
     return said
-
-
-def _started(
-    scratch: Path, line: socket.socket, output: IO[bytes], source: Path | None
-) -> tuple[subprocess.Popen[bytes], dict[str, int]]:
-    """As a worker starts it."""
-    with open(source or os.devnull, "rb") as file:
-        files = {"source": file.fileno()} if source else {}
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "telecine.media.child", str(line.fileno())],
-            cwd=scratch, env={}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            pass_fds=(line.fileno(), *files.values()), start_new_session=True,
-        )  # fmt: skip
-    return process, files
-
-
-def _forked(
-    scratch: Path, line: socket.socket, output: IO[bytes], source: Path | None
-) -> tuple[Forked, dict[str, int]]:
-    """From a process that has loaded already what every child loads."""
-    assert nursery is not None
-    with open(source or os.devnull, "rb") as file:
-        given = file.fileno() if source else None
-        return nursery.fork(scratch, line, output.fileno(), given), {"source": SOURCE} if source else {}
 
 
 def _listen(line: socket.socket, said: Said, on_segment: Callable[[Segment], bool]) -> None:

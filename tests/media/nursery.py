@@ -52,17 +52,35 @@ class Nursery:
             )
         self._line = ours
 
-    def fork(self, folder: Path, line: socket.socket, output: int, source: int | None) -> Forked:
+    def start(
+        self, folder: Path, line: socket.socket, output: int, source: Path | None
+    ) -> tuple[Forked, dict[str, int]]:
+        """A child, and what it knows its files by."""
         ours, theirs = socket.socketpair()
-        given = [line.fileno(), output, theirs.fileno(), *([] if source is None else [source])]
-        with theirs, self._asked:
-            socket.send_fds(self._line, [os.fsencode(folder)], given)
-        return Forked(_told(ours), ours)
+        with theirs, open(source or os.devnull, "rb") as file:
+            given = [line.fileno(), output, theirs.fileno(), *([file.fileno()] if source else [])]
+            with self._asked:
+                socket.send_fds(self._line, [os.fsencode(folder)], given)
+        return Forked(_told(ours), ours), {"source": SOURCE} if source else {}
 
     def close(self) -> None:
         """It ends when nobody can ask any more."""
         self._line.close()
         self.process.wait(timeout=60)
+
+
+def start(
+    folder: Path, line: socket.socket, output: int, source: Path | None
+) -> tuple[subprocess.Popen[bytes], dict[str, int]]:
+    """The same without a nursery: as a worker starts it."""
+    with open(source or os.devnull, "rb") as file:
+        files = {"source": file.fileno()} if source else {}
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "telecine.media.child", str(line.fileno())],
+            cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            pass_fds=(line.fileno(), *files.values()), start_new_session=True,
+        )  # fmt: skip
+    return process, files
 
 
 def _told(report: socket.socket) -> int:
