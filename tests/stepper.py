@@ -128,8 +128,8 @@ class Side:
         self.at_gate.clear()
         self.go.set()
 
-    async def settled(self, watch: asyncpg.Connection) -> None:
-        """Return when the side stands at its gate, is done, or waits for a lock."""
+    async def settled(self, watch: asyncpg.Connection, other: int) -> None:
+        """Return when the side stands at its gate, is done, or waits for the other: a vacuum in its way soon goes."""
         assert self.task is not None
         while not self.is_done and not self.at_gate.is_set():
             if not self.blocked:
@@ -138,7 +138,7 @@ class Side:
                 gate.cancel()
                 if self.is_done or self.at_gate.is_set():
                     return
-            self.blocked = await watch.fetchval("select cardinality(pg_blocking_pids($1)) > 0", self.pid)
+            self.blocked = await watch.fetchval("select $2::integer = any (pg_blocking_pids($1))", self.pid, other)
             if self.blocked:
                 return
 
@@ -173,8 +173,8 @@ class Stepper:
             side.start(make)
         order, ended, others = "", "", []
         while not all(side.is_done for side in sides.values()):
-            for side in sides.values():
-                await side.settled(self._watch)
+            await sides["a"].settled(self._watch, sides["b"].pid)
+            await sides["b"].settled(self._watch, sides["a"].pid)
             # Whoever moved last has ended before the one that waited for it.
             turn = order[-1:] + "".join(name for name in sides if name != order[-1:])
             ended += "".join(name for name in turn if sides[name].is_done and name not in ended)
