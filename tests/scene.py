@@ -106,7 +106,8 @@ class Scene:
 
     async def clean(self) -> None:
         """Empty every table, so that many tests can share a schema."""
-        words = [*(f"delete from {table}" for table in TABLES), f"update pulse set at = {NOW}"]
+        rest = [f"update pulse set at = {NOW}", "update event_counter set pruned = 0"]
+        words = [*(f"delete from {table}" for table in TABLES), *rest]
         if not self.is_postgres:
             for text in words:
                 await self.sql(text)

@@ -163,7 +163,9 @@ class Day:
     async def _history(self) -> list[dict[str, Any]]:
         """All events of the job, as one who asks afterwards gets them."""
         ear = await Ear.open(self.site.last.port, f"after=0&follow=false&job={self.job}", key=self.key)
-        return [one.data for one in await ear.rest() if _is_history(one)]
+        history = [one.data for one in await ear.rest() if _is_history(one)]
+        ear.cut()
+        return history
 
     # -- watching -----------------------------------------------------------------------------------------------------
 

@@ -138,6 +138,8 @@ def test_a_server_that_stops_in_order_ends_its_streams_at_once(post: Outpost, ur
         async with asyncio.timeout(5.0):
             rests = [await ear.rest() for ear in ears]
         code = await asyncio.to_thread(post.server.wait, 20)
+        for ear in ears:
+            ear.cut()
 
         assert rests == [[]] * 20
         assert code == 0
