@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from telecine.api.rates import Rates
 from telecine.engine.keys import Scope, written
 from telecine.engine.shown import JobView
-from tests.api.front import Front
+from tests.api.front import ANY_DATABASE, Front
 from tests.api.test_jobs import JOBS, submitted, work
 
 
@@ -101,6 +101,27 @@ async def test_what_is_no_number_of_a_job_is_refused_with_a_sentence(front: Fron
 
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_request")
     assert "a job's id is a number" in answer.json()["detail"]
+
+
+@ANY_DATABASE
+@pytest.mark.parametrize("odd", ["0", "seven", "9007199254740993", "7"])
+async def test_who_asks_is_asked_before_what_he_asks_for(front: Front, odd: str) -> None:
+    answers = [await client.get(f"{JOBS}/{odd}") for client in (front.nobody, front.worker, front.ada)]
+
+    assert [answer.status_code for answer in answers] == [401, 403, 404 if odd == "7" else 422]
+
+
+@ANY_DATABASE
+@pytest.mark.parametrize("odd", ["0", "seven", "7"])
+async def test_what_is_no_number_of_a_job_is_asked_no_more_often_than_what_is_one(front: Front, odd: str) -> None:
+    front.house.rates = Rates(front.parts.world.mono, per_key=1, per_stranger=1, per_worker=1)
+    clients = (front.nobody, front.worker, front.ada)
+
+    for client in clients:
+        await client.get(f"{JOBS}/{odd}")
+    again = [await client.get(f"{JOBS}/{odd}") for client in clients]
+
+    assert [answer.status_code for answer in again] == [429, 429, 429]
 
 
 async def test_only_what_a_job_can_do_is_asked_of_it(front: Front) -> None:

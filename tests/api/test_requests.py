@@ -66,6 +66,18 @@ async def test_a_line_has_the_template_the_status_and_the_key(front: Front, line
     assert "very-secret" not in lines.getvalue()
 
 
+@pytest.mark.parametrize(("number", "status"), [("7", 404), ("0", 422), ("seven", 422)])
+async def test_a_line_has_the_key_whatever_was_asked_for_by_it(
+    front: Front, lines: io.StringIO, number: str, status: int
+) -> None:
+    [key] = await front.house.keys.list(owner="ada")
+
+    await front.ada.get(f"/api/v1/jobs/{number}")
+
+    [line] = [line for line in read(lines) if line["logger"] == "telecine.access"]
+    assert (line["route"], line["status"], line["key"]) == ("/api/v1/jobs/{job_id}", status, key.id)
+
+
 async def test_a_login_link_is_in_no_line(front: Front, lines: io.StringIO) -> None:
     link = await front.house.keys.link()
 

@@ -32,7 +32,7 @@ _ENOUGH = {
 
 
 class Needs:
-    """A dependency that lets in who has this scope."""
+    """A dependency that lets in who has this scope, and tells whose key it is."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -41,10 +41,6 @@ class Needs:
         if caller.scope not in _ENOUGH[self.scope]:
             raise NotAllowed(f"this needs the key of {_an(self.scope)}; yours is of {_an(caller.scope)}")
         return caller
-
-
-class NeedsKey(Needs):
-    """Tells whose key it is."""
 
     async def __call__(self, connection: HTTPConnection) -> Caller:
         return self.admit(await caller_of(connection))
@@ -101,9 +97,9 @@ def visible(caller: Caller, owner: str, what: str) -> None:
         raise NotFound(what)
 
 
-Admin = Annotated[Caller, Depends(NeedsKey(Scope.ADMIN))]
-Owner = Annotated[Caller, Depends(NeedsKey(Scope.OWNER))]
-Worker = Annotated[Caller, Depends(NeedsKey(Scope.WORKER))]
+Admin = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
+Owner = Annotated[Caller, Depends(Needs(Scope.OWNER))]
+Worker = Annotated[Caller, Depends(Needs(Scope.WORKER))]
 Anybody = Annotated[None, Depends(open_to_all)]
 
 __all__ = ["Admin", "Anybody", "House", "Owner", "Worker", "address_of", "caller_of", "caller_or_nobody", "visible"]

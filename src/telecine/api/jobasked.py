@@ -1,14 +1,11 @@
 """One job for whoever may see it. Nothing is asked more often, so key and job come in one round trip, and a request for
 a plain number goes straight to its answer.
 
-FastAPI reads what the route takes, describes it, and checks whatever is no plain number.
+Whatever is no plain number goes the way of all other requests: who asks is asked before what he asks for.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Depends
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -17,7 +14,7 @@ from telecine.api.answers import answer
 from telecine.api.auth import Needs, caller_of, visible
 from telecine.api.house import house_of
 from telecine.api.routing import Route
-from telecine.api.words import MOST_ID, JobPath
+from telecine.api.words import MOST_ID
 from telecine.engine.keys import KeyRow
 from telecine.engine.keys import Scope as KeyScope
 from telecine.engine.shown import JobView
@@ -26,25 +23,22 @@ FRESH = {"Cache-Control": "no-store"}
 MOST_DIGITS = len(str(MOST_ID)) - 1  # every number with so many is one that a job may have
 
 
-class NeedsJob(Needs):
-    """Tells the job, after its asker was let in: without a key that is valid now, it is as if it had not been read."""
-
-    async def __call__(self, connection: HTTPConnection, job_id: JobPath) -> JobView:
-        views, found = house_of(connection).engine.views, list[JobView | None]()
-
-        async def row_of(key_id: str) -> KeyRow | None:
-            row, job = await views.asked(job_id, key_id)
-            found.append(job)
-            return row
-
-        caller = self.admit(await caller_of(connection, row_of))
-        job = found[0] or await views.job(job_id)
-        visible(caller, job.owner, f"there is no job {job_id}")
-        return job
+_of_owner = Needs(KeyScope.OWNER)
 
 
-_of_owner = NeedsJob(KeyScope.OWNER)
-JobAsked = Annotated[JobView, Depends(_of_owner)]
+async def job_asked(connection: HTTPConnection, job_id: int) -> JobView:
+    """The job, after its asker was let in: without a key that is valid now, it is as if it had not been read."""
+    views, found = house_of(connection).engine.views, list[JobView | None]()
+
+    async def row_of(key_id: str) -> KeyRow | None:
+        row, job = await views.asked(job_id, key_id)
+        found.append(job)
+        return row
+
+    caller = _of_owner.admit(await caller_of(connection, row_of))
+    job = found[0] or await views.job(job_id)
+    visible(caller, job.owner, f"there is no job {job_id}")
+    return job
 
 
 def job_shown(job: JobView) -> Response:
@@ -59,7 +53,7 @@ class JobRoute(Route):
         if scope["method"] != "GET" or not _is_plain(number):
             await super().handle(scope, receive, send)
             return
-        response = job_shown(await _of_owner(HTTPConnection(scope), int(number)))
+        response = job_shown(await job_asked(HTTPConnection(scope), int(number)))
         await response(scope, receive, send)
 
 

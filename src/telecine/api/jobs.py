@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from telecine.api import bulk, jobparts
 from telecine.api.answers import answer
-from telecine.api.auth import Owner
+from telecine.api.auth import Owner, visible
 from telecine.api.bulk import actor, within
 from telecine.api.house import Here, house_of
-from telecine.api.jobasked import FRESH, JobAsked, JobRoute, job_shown
+from telecine.api.jobasked import FRESH, JobRoute, job_shown
 from telecine.api.problems import answers
 from telecine.api.routing import Router
 from telecine.api.submitting import Made, NewJob, Standing, submit_all
@@ -135,8 +135,10 @@ async def list_jobs(
     return answer(page, Page[JobLine])
 
 
-async def get_job(job: JobAsked) -> Response:
+async def get_job(job_id: JobPath, who: Owner, request: Request) -> Response:
     """One job in full, also one that was put away. Its `ETag` is the version that `If-Match` of an edit takes."""
+    job = await house_of(request).engine.views.job(job_id)
+    visible(who, job.owner, f"there is no job {job_id}")
     return job_shown(job)
 
 

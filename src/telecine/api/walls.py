@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from telecine.api.auth import NeedsKey
+from telecine.api.auth import Needs
 from telecine.api.problems import of_error, problem
 from telecine.engine.keys import Scope as KeyScope
 from telecine.errors import TelecineError, TooLarge
@@ -19,7 +19,7 @@ STREAMED = ("/api/v1/uploads", "/api/worker/artifacts/")
 # asks for it only afterwards.
 WORKERS = "/api/worker/"
 MOST_OF_WORKERS = 32 << 20
-_of_a_worker = NeedsKey(KeyScope.WORKER)
+_of_a_worker = Needs(KeyScope.WORKER)
 
 SAFE = {
     "X-Content-Type-Options": "nosniff",

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from telecine.api.auth import NeedsKey, address_of
+from telecine.api.auth import Needs, address_of
 from telecine.api.house import House, house_of
 from telecine.engine.keys import Caller, Scope
 from telecine.engine.tickets import spend
@@ -21,7 +21,7 @@ from telecine.errors import KeyInvalid, NotAllowed
 from telecine.settings import Settings
 
 
-class Listens(NeedsKey):
+class Listens(Needs):
     """An owner or an administrator, also by a ticket, from a page that may ask."""
 
     def __init__(self) -> None:
