@@ -7,7 +7,10 @@ from pydantic import TypeAdapter
 
 from telecine.api.rates import Rates
 from telecine.engine.keys import Scope, written
+from telecine.engine.shelf import Shelf
 from telecine.engine.shown import JobView
+from telecine.engine.views import Views
+from tests.api.counting import counted_reads
 from tests.api.front import ANY_DATABASE, Front
 from tests.api.test_jobs import JOBS, submitted, work
 
@@ -28,6 +31,16 @@ async def test_a_job_that_waits_is_told_in_full(front: Front) -> None:
     assert told == await as_the_engine_tells(front, job)
     assert (told["waits_for"], told["priority"], told["output_count"]) == ([first], 3, 0)
     assert told["stages"]
+
+
+async def test_a_job_that_waits_comes_in_one_round_trip(front: Front) -> None:
+    await front.flow()
+    job = await submitted(front)
+
+    with counted_reads(front.parts.store) as reads:
+        answer = await front.ada.get(f"{JOBS}/{job}")
+
+    assert (answer.status_code, len(reads)) == (200, 1)
 
 
 async def test_a_job_that_has_begun_ended_or_was_opened_again_is_told_in_full(front: Front) -> None:
@@ -75,6 +88,24 @@ async def test_a_key_that_is_not_valid_is_refused_whether_there_is_a_job_or_not(
     assert (guessed.json()["code"], revoked.json()["detail"]) == ("key_invalid", "this key was revoked")
     assert (await front.nobody.get(f"{JOBS}/{job}")).status_code == 401
     assert (await front.worker.get(f"{JOBS}/{job}")).status_code == 403
+
+
+async def test_what_is_wrong_with_a_job_is_told_only_to_whoever_may_see_it(front: Front) -> None:
+    await front.flow()
+    job = await submitted(front)
+    [key] = await front.house.keys.list(owner="ada")
+    forged = {"Authorization": f"Bearer {written('owner', key.id, '0' * 64)}"}
+    front.house.rates = Rates(front.parts.world.mono, per_key=2, per_stranger=1)
+    await front.bed.sql("delete from flow")
+    front.parts.engine.views = Views(front.parts.store, Shelf())  # as in a server that starts now
+
+    guessed = [await front.nobody.get(f"{JOBS}/{job}", headers=forged) for _ in range(2)]
+    told = [await client.get(f"{JOBS}/{job}") for client in (front.worker, front.bob, front.ada)]
+
+    assert [answer.status_code for answer in guessed] == [401, 429]
+    assert [answer.status_code for answer in told] == [403, 404, 404]
+    assert told[1].json()["detail"] == f"there is no job {job}"
+    assert "flow row" in told[2].json()["detail"]
 
 
 async def test_whoever_asks_too_often_is_told_so_before_he_is_told_anything_else(front: Front) -> None:

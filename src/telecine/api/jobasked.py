@@ -18,6 +18,7 @@ from telecine.api.words import MOST_ID
 from telecine.engine.keys import KeyRow
 from telecine.engine.keys import Scope as KeyScope
 from telecine.engine.shown import JobView
+from telecine.engine.views import JobRow
 
 FRESH = {"Cache-Control": "no-store"}
 MOST_DIGITS = len(str(MOST_ID)) - 1  # every number with so many is one that a job may have
@@ -27,17 +28,22 @@ _of_owner = Needs(KeyScope.OWNER)
 
 
 async def job_asked(connection: HTTPConnection, job_id: int) -> JobView:
-    """The job, after its asker was let in: without a key that is valid now, it is as if it had not been read."""
-    views, found = house_of(connection).engine.views, list[JobView | None]()
+    """The job, made of its row after its asker was let in: without a key that is valid now, it is as if it had not been
+    read."""
+    views, found = house_of(connection).engine.views, list[JobRow | None]()
 
     async def row_of(key_id: str) -> KeyRow | None:
-        row, job = await views.asked(job_id, key_id)
+        key, job = await views.asked(job_id, key_id)
         found.append(job)
-        return row
+        return key
 
     caller = _of_owner.admit(await caller_of(connection, row_of))
-    job = found[0] or await views.job(job_id)
-    visible(caller, job.owner, f"there is no job {job_id}")
+    none = f"there is no job {job_id}"
+    if (row := found[0]) is not None:
+        visible(caller, row["owner"], none)
+        return await views.waiting_job(row)
+    job = await views.job(job_id)
+    visible(caller, job.owner, none)
     return job
 
 

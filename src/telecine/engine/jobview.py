@@ -40,18 +40,21 @@ def live_job(job_id: int, shelf: Shelf, most: int = MOST_SHOWN) -> Steps[JobView
     return _job(rows[0], graph, rows[0])
 
 
-def asked(job_id: int, key_id: str, shelf: Shelf) -> Steps[tuple[Row | None, JobView | None]]:
-    """The row of a key, and the job that is asked for by it if it waits: in one round trip, since nothing is asked more
-    often. Nothing is judged here: without a valid key, nobody may see the job."""
+def asked(job_id: int, key_id: str) -> Steps[tuple[Row | None, Row | None]]:
+    """The row of a key, and that of the job that is asked for by it if it waits: in one round trip, since nothing is
+    asked more often. Nothing is judged here, hence nothing made of the job: without a valid key, nobody may see it, nor
+    what is wrong with it."""
     rows = yield Ask("view_job_asked", {"id": job_id, "key_id": key_id})
     if not rows:
         return None, None
     row = rows[0]
     key = {name: row[column] for name, column in _OF_KEY.items()}
-    if row["id"] is None:
-        return key, None
-    graph = (yield from shelf.fetch([row["flow_id"]]))[row["flow_id"]]
-    return key, _job(row, graph, _NOT_BEGUN)
+    return key, None if row["id"] is None else row
+
+
+def waiting_job(row: Row, graph: Graph) -> JobView:
+    """The job of such a row."""
+    return _job(row, graph, _NOT_BEGUN)
 
 
 def archived(job_id: int) -> Steps[tuple[dict[str, Any], int]]:

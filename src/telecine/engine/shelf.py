@@ -16,6 +16,10 @@ class Shelf:
     def put(self, flow_id: int, graph: Graph) -> None:
         self._graphs[flow_id] = graph
 
+    def get(self, flow_id: int) -> Graph | None:
+        """The graph, if it is on the shelf."""
+        return self._graphs.get(flow_id)
+
     def fetch(self, flow_ids: Iterable[int]) -> Steps[dict[int, Graph]]:
         """The graphs with these ids; reads those that are not on the shelf yet."""
         found: dict[int, Graph] = {}

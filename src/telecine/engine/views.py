@@ -23,6 +23,7 @@ from telecine.facts import Json, Millis, Shelved
 from telecine.store import Row, Store
 
 EVERYTHING = JobFilter()
+JobRow = Row
 
 
 class Views:
@@ -34,9 +35,17 @@ class Views:
         """One job in full, also one that retention has put away; `NotFound` otherwise."""
         return await self._store.read(lambda: jobview.job(job_id, self._shelf))
 
-    async def asked(self, job_id: int, key_id: str) -> tuple[Row | None, JobView | None]:
-        """The row of a key, and the job if it waits: `job` tells of any other. Whoever asks judges the key first."""
-        return await self._store.read(lambda: jobview.asked(job_id, key_id, self._shelf))
+    async def asked(self, job_id: int, key_id: str) -> tuple[Row | None, JobRow | None]:
+        """The row of a key, and that of the job if it waits: `job` tells of any other. Whoever asks judges the key, and
+        has the job made by `waiting_job` after that."""
+        return await self._store.read(lambda: jobview.asked(job_id, key_id))
+
+    async def waiting_job(self, row: JobRow) -> JobView:
+        flow_id = row["flow_id"]
+        graph = self._shelf.get(flow_id)
+        if graph is None:
+            graph = (await self._store.read(lambda: self._shelf.fetch([flow_id])))[flow_id]
+        return jobview.waiting_job(row, graph)
 
     async def jobs(
         self, wanted: JobFilter = EVERYTHING, *, cursor: str | None = None, limit: int = 100
