@@ -134,7 +134,7 @@ class Client:
         """Submit thousands of jobs at once: all of them, or none."""
         if transaction is None:
             return await self._engine.submit_many(wanted)
-        known = [(one, *await self._engine.flow_row(one.flow)) for one in wanted]
+        known = await self._engine.with_flows(wanted)
         return await run_within(self._parts.store, transaction, lambda: self._engine.submission(known))
 
     async def cancel(self, job_id: int, *, reason: str = "cancelled", actor: str = "") -> Status:

@@ -6,8 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
+from telecine.engine import register
 from telecine.engine.webhooks import MOST_OF_JOB, OF_JOB_KEPT, Webhooks
 from telecine.facts import DAY
+from tests.api.counting import counted_reads
 from tests.api.front import Front
 from tests.api.mailing import BRISK, at_work, brisk, deliveries, is_genuine, settled, until
 from tests.make import a_flow
@@ -161,6 +163,20 @@ async def test_many_jobs_have_each_their_own_or_none(front: Front) -> None:
     assert [one is None for one in hooks] == [False, True, False]
     assert len({one["key"] for one in hooks if one}) == 2
     assert [one["webhook"] for one in again.json()["jobs"]] == hooks
+
+
+@pytest.mark.parametrize("more", [{}, {"webhook": {"url": URL}}])
+async def test_of_many_jobs_each_flow_is_looked_up_once(front: Front, more: dict[str, Any]) -> None:
+    await front.parts.store.run(lambda: register.flow(a_flow().graph))  # by another server
+    counts = []
+
+    for jobs in (1, 20):
+        with counted_reads(front.parts.store) as reads:
+            answer = await front.ada.post("/api/v1/bulk/submit", json={"jobs": [{"flow": "film", **more}] * jobs})
+        counts.append((answer.status_code, len(reads)))
+
+    assert counts[0] == counts[1]
+    assert counts[0][0] == 201
 
 
 async def test_it_belongs_to_whoever_submitted(front: Front) -> None:

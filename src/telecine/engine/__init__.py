@@ -20,7 +20,7 @@ from telecine.engine.register import Registration
 from telecine.engine.shelf import Shelf
 from telecine.engine.shown import Page, SubjectLine, SubjectView
 from telecine.engine.stream import Stream
-from telecine.engine.submit import Submission, Submitted, submit
+from telecine.engine.submit import Submission, Submitted, Wanted, submit
 from telecine.engine.sweeping import Sweep
 from telecine.engine.views import Views
 from telecine.errors import NotFound, StoreError, Unreachable
@@ -105,8 +105,7 @@ class Engine:
 
     async def submit_many(self, wanted: Sequence[Submission]) -> list[Submitted]:
         """Submit jobs in one transaction: all or none."""
-        flows = {name: await self.flow_row(name) for name in dict.fromkeys(one.flow for one in wanted)}
-        known = [(one, *flows[one.flow]) for one in wanted]
+        known = await self.with_flows(wanted)
         answers = await self.store.run(lambda: submit(known))
         self.bell.ring({lane for answer in answers[:1] for lane in answer.lanes})
         return answers
@@ -114,6 +113,11 @@ class Engine:
     def submission(self, wanted: Sequence[tuple[Submission, int, Graph]]) -> Steps[list[Submitted]]:
         """The steps of a submit, for a transaction that belongs to the caller."""
         return submit(wanted)
+
+    async def with_flows(self, wanted: Sequence[Submission]) -> Wanted:
+        """Each with the row of its flow, which is looked up once for all that name it."""
+        flows = {name: await self.flow_row(name) for name in dict.fromkeys(one.flow for one in wanted)}
+        return [(one, *flows[one.flow]) for one in wanted]
 
     async def flow_row(self, name: str) -> tuple[int, Graph]:
         """The newest registered graph of a flow. Another process may register a newer one: looked up anew

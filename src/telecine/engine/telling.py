@@ -39,14 +39,12 @@ Mark = tuple[int, str, str, str, str]
 
 async def submit_telling(engine: Engine, webhooks: Webhooks, wanted: Told) -> list[Hooked]:
     """Submit jobs, each with who shall be told of it, all of one caller: all or none."""
-    known = []
-    for one, wish in wanted:
-        told = ""
+    wishes = [wish for _, wish in wanted]
+    for wish in wishes:
         if wish is not None:
             webhooks.check(wish)
-            told = dumps(row_of(wish))
-        known.append((replace(one, told=told), *await engine.flow_row(one.flow)))
-    wishes = [wish for _, wish in wanted]
+    told = [replace(one, told="" if wish is None else dumps(row_of(wish))) for one, wish in wanted]
+    known = await engine.with_flows(told)
     fresh = engine.world.secret()
     hooked = await engine.store.run(lambda: _steps(known, wishes, fresh))
     engine.bell.ring({lane for one in hooked[:1] for lane in one.submitted.lanes})
