@@ -341,10 +341,24 @@ SETTLE = [
     mutant(
         "the short way does not look for a cancel",
         f"{PG}/tasks.sql",
-        "where id = any (array(select job_id from held)) and not (cancel_asked or failing)",
-        "where id = any (array(select job_id from held))",
+        "job.generation = p.generation and not (job.cancel_asked or job.failing)",
+        "job.generation = p.generation",
         f"{CONTRACT}/test_settle.py",
         quick=True,
+    ),
+    mutant(
+        "the short way ends jobs as they lie",
+        f"{PG}/tasks.sql",
+        "array(select job_id from held order by job_id), array(select generation from held order by job_id)",
+        "array(select job_id from held order by job_id desc), array(select generation from held order by job_id desc)",
+        f"{CONTRACT}/test_short_way_races.py",
+    ),
+    mutant(
+        "the short way does not look at the generation",
+        f"{PG}/tasks.sql",
+        "job.generation = p.generation and not (job.cancel_asked or job.failing)",
+        "not (job.cancel_asked or job.failing)",
+        f"{CONTRACT}/test_short_way_races.py",
     ),
     mutant(
         "the short way ends a task whose job it could not end",

@@ -89,7 +89,7 @@ class Postgres:
                     step = steps.send(await self._reserve(connection, step))
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            if step.whole:
+            if step.whole and not self.connections.pooled:
                 rows = await self._do(connection, step)
                 return _ending(steps, rows)
             await connection.execute(f"begin; {_LOCALS}" if self.connections.pooled else "begin")

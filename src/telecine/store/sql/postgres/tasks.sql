@@ -2,9 +2,10 @@
 -- Walks each served lane in rank order, takes the best, and grants them unless their job is winding down.
 -- The worker's row is locked, so a drain that was acknowledged is obeyed. Tasks are locked first, then jobs, in id
 -- order, by the update that begins them: it waits for whoever holds one and looks at it anew, so a cancel that
--- commits meanwhile is seen. A job that was begun before is written again all the same: to lock it costs no less. A repeat of the request returns what the first one was granted. If it comes while the first is still
--- under way, it waits for it at the worker's row, sees there that its request was granted, and returns nothing: asked
--- once more, it finds the leases.
+-- commits meanwhile is seen. A job that was begun before is written again all the same: to lock it costs no less. A
+-- repeat of the request returns what the first one was granted. If it comes while the first is still under way, it waits
+-- for it at the worker's row, sees there that its request was granted, and returns nothing: asked once more, it finds
+-- the leases.
 -- Sets are handed on as arrays: joins between them would be planned as nested loops.
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
 -- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk. It says
@@ -174,9 +175,10 @@ select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.d
 -- name: settle_lone
 -- The short way: tasks that are the whole of their job and did what they should. Nothing was locked or read before:
 -- `go` is what is still as the decision saw it; what is not comes back, and a row without an id if some job waits for one
--- that has ended. Tasks are locked first, in the order of the words, which is that of the ids; then jobs, by the update
--- that ends them: it waits for whoever holds one, and leaves alone what has begun to wind down. Their order does not
--- matter: each has one task, which is locked. History and event take the task as it was.
+-- that has ended (one that begins to wait while this statement waits is found by the sweep). Tasks are locked first, in
+-- the order of the words, which is that of the ids; then jobs in id order, by the update that ends them: it waits for
+-- whoever holds one, and leaves alone what has begun to wind down or was opened anew. History and event take the task
+-- as it was.
 with clock as materialized (
     select {now} as at
 ), m as materialized (
@@ -191,8 +193,11 @@ with clock as materialized (
     where t.token = m.token and t.state = 'running' and t.lease_until > (select at from clock)
 ), j as (
     update job set status = :status, phase = :phase, outcome = :status, ended_at = (select at from clock)
-    where id = any (array(select job_id from held)) and not (cancel_asked or failing)
-    returning id
+    -- One by one, in this order: a plan for all at once might take them as they lie.
+    from unnest(array(select job_id from held order by job_id), array(select generation from held order by job_id))
+        as p (id, generation)
+    where job.id = p.id and job.generation = p.generation and not (job.cancel_asked or job.failing)
+    returning job.id
 ), go as materialized (
     -- Each word is of a job of its own, so mostly they need only be counted.
     select * from held where (select count(*) from j) = (select count(*) from held) or job_id = any (array(select id from j))

@@ -123,9 +123,10 @@ create table webhook (
 );
 create index webhook_owner on webhook (owner, id);
 create index webhook_job on webhook (job_id) where job_id is not null;
--- Serve whoever looks for readers of all jobs, and the forgetting of those of single ones.
+-- Serve whoever looks for readers of all jobs, the forgetting of those of single ones, and how many of these there are.
 create index webhook_standing on webhook (owner) where job_id is null;
 create index webhook_passing on webhook (created_at) where job_id is not null;
+create index webhook_many on webhook (owner, job_id) where job_id is not null;
 
 create table delivery (
     id integer primary key autoincrement,

@@ -1,0 +1,111 @@
+"""The short way of jobs of one task, beside others who hold what it needs. On PostgreSQL: SQLite has one writer."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from telecine.engine.submit import Submission
+from telecine.facts import JUST_DONE, Lease, Word
+from telecine.store import postgres
+from tests.bed import Bed
+from tests.make import a_flow
+
+pytestmark = pytest.mark.parametrize("bed", ["postgres alone"], indirect=True)
+
+
+async def test_jobs_are_locked_in_the_order_of_their_ids_however_they_lie(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = refusals(monkeypatch)
+    await bed.enact(a_flow("one", name="lone"))
+    first, second = (made.job_id for made in await bed.engine.submit_many([Submission(flow="lone")] * 2))
+    # Whoever goes through the table as it lies meets the second first now.
+    await bed.sql(f"update job set dedupe_key = 'moved' where id = {first}")
+    leases = await bed.claim(2)
+
+    async with holding(bed, f"select 1 from job where id = {second} for no key update") as let_go:
+        settling = asyncio.create_task(bed.engine.settle([done(lease) for lease in leases]))
+        await somebody_waits(bed, 1)
+        # Another takes both in the right order: it must find the first held, and so get nothing before we are done.
+        async with contextlib.AsyncExitStack() as stack:
+            other = await stack.enter_async_context(connected(bed))
+            both = f"select id from job where id in ({first}, {second}) order by id for no key update"
+            reading = asyncio.create_task(other.fetch(both))
+            await somebody_waits(bed, 2)
+            await let_go()
+            answers = await settling
+            found = await reading
+
+    assert [answer.accepted for answer in answers] == [True, True]
+    assert [row["id"] for row in found] == [first, second]
+    assert torn == []
+
+
+async def test_a_job_that_was_opened_anew_while_it_was_claimed_has_its_attempt_in_the_new_generation(bed: Bed) -> None:
+    await bed.enact(a_flow("one", name="lone"))
+    job = await bed.submit("lone")
+    other = await bed.another_engine()
+
+    async with holding(bed, f"select 1 from worker where id = {bed.worker} for no key update") as let_go:
+        claiming = asyncio.create_task(bed.claim(1))
+        await somebody_waits(bed, 1)
+        await other.cancel(job)
+        await other.retry(job)
+        await let_go()
+        [lease] = await claiming
+    [answer] = await bed.engine.settle([done(lease)])
+
+    assert answer.accepted
+    generations = await bed.sql(f"select generation from attempt where task_id = {lease.task_id}")
+    assert [row["generation"] for row in generations] == [2]
+
+
+def done(lease: Lease) -> Word:
+    return Word(lease.task_id, lease.token, JUST_DONE)
+
+
+def refusals(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The transactions that were torn and made again: a deadlock costs a second, even if all is well in the end."""
+    seen: list[str] = []
+    once = postgres.Postgres._once
+
+    async def watched(self: postgres.Postgres, steps: object) -> object:
+        try:
+            return await once(self, steps)  # type: ignore[arg-type]
+        except postgres.AGAIN as error:
+            seen.append(type(error).__name__)
+            raise
+
+    monkeypatch.setattr(postgres.Postgres, "_once", watched)
+    return seen
+
+
+@contextlib.asynccontextmanager
+async def connected(bed: Bed) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(bed.url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@contextlib.asynccontextmanager
+async def holding(bed: Bed, lock: str) -> AsyncIterator[object]:
+    """Somebody who holds a row until he is told to let it go."""
+    async with connected(bed) as connection:
+        await connection.execute("begin")
+        await connection.fetch(lock)
+
+        async def let_go() -> None:
+            await connection.execute("commit")
+
+        yield let_go
+
+
+async def somebody_waits(bed: Bed, count: int) -> None:
+    async with connected(bed) as connection, asyncio.timeout(30):
+        while await connection.fetchval("select count(*) from pg_locks where not granted") < count:
+            await asyncio.sleep(0.01)
