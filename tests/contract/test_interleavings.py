@@ -108,8 +108,11 @@ async def all_rows(bed: Bed) -> object:
     tables = ("flow", "job", "stage", "task", "attempt")
     if not bed.is_postgres:
         return object()  # two orders only
-    each = (f"(select string_agg(r::text, ';' order by r::text) from {table} r)" for table in tables)
-    return str(await bed.sql(f"select {', '.join(each)}"))
+    # Each under a name of its own: of columns with the same name a row has only the last.
+    each = (f"(select string_agg(r::text, ';' order by r::text) from {table} r) as {table}" for table in tables)
+    [rows] = await bed.sql(f"select {', '.join(each)}")
+    assert set(rows) == set(tables)
+    return str(rows)
 
 
 async def snapshot(bed: Bed) -> object:
