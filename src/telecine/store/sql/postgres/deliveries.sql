@@ -23,9 +23,14 @@ select count(*) as own from webhook where owner = :owner::text and job_id is nul
 select job_id, count(*) as of_job from webhook where job_id = any (:ids::bigint[]) group by job_id
 
 -- name: webhook_passing
--- Whether there are more of single jobs than so many, all together. Walks through an index and reads no row: an owner
--- may have very many, and asks with each submit.
-select 1 as found from webhook where owner = :owner::text and job_id is not null limit 1 offset :most::bigint
+-- Whether there are more of single jobs than so many, all together. An owner may have very many, and asks with each
+-- submit: they are not counted while fewer than that were made by anybody since his first one, and then by an index alone.
+-- `between` and the order by both: only the index of owners has them so, and nobody walks through those of others.
+select 1 as found from webhook where owner = :owner::text and job_id is not null
+    and (select max(id) from webhook) - (
+        select id from webhook where owner between :owner::text and :owner::text and job_id is not null
+        order by owner, id limit 1) >= :most::bigint
+limit 1 offset :most::bigint
 
 -- name: webhook_list
 select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook
@@ -163,10 +168,13 @@ from hosts h cross join lateral (
 order by due.next_at limit :wanted
 
 -- name: delivery_take
-update delivery set until = {now} + :lease::bigint, next_at = {now} + :lease::bigint, token = token + 1, tries = tries + 1
-where id in (
+-- Chosen once, before: inside of the update a plan may choose anew for each row, and take more than are wanted.
+with chosen as materialized (
     select id from delivery where state = 'waiting' and host = :host::text and next_at <= {now}
-    order by next_at, id limit :wanted for update skip locked)
+    order by next_at, id limit :wanted for update skip locked
+)
+update delivery set until = {now} + :lease::bigint, next_at = {now} + :lease::bigint, token = token + 1, tries = tries + 1
+where id = any (array(select id from chosen))
 returning id
 
 -- name: delivery_letters
