@@ -24,13 +24,13 @@ select job_id, count(*) as of_job from webhook where job_id = any (:ids::bigint[
 
 -- name: webhook_passing
 -- Whether there are more of single jobs than so many, all together. An owner may have very many, and asks with each
--- submit: they are not counted while fewer than that were made by anybody since his first one, and then by an index alone.
--- `between` and the order by both: only the index of owners has them so, and nobody walks through those of others.
+-- submit: while no more than that were made by anybody since his first one, there is nothing to count, and after that an
+-- index is enough. `between`, and both in the order: else PostgreSQL may look for his first one among those of all others.
 select 1 as found from webhook where owner = :owner::text and job_id is not null
-    and (select max(id) from webhook) - (
-        select id from webhook where owner between :owner::text and :owner::text and job_id is not null
-        order by owner, id limit 1) >= :most::bigint
-limit 1 offset :most::bigint
+limit case when (select max(id) from webhook) - (
+    select id from webhook where owner between :owner::text and :owner::text and job_id is not null
+    order by owner, id limit 1) >= :most::bigint then 1 else 0 end
+offset :most::bigint
 
 -- name: webhook_list
 select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook

@@ -21,9 +21,14 @@ select count(*) as own from webhook where owner = :owner and job_id is null
 select job_id, count(*) as of_job from webhook where job_id in (select value from json_each(:ids)) group by job_id
 
 -- name: webhook_passing
--- Whether there are more of single jobs than so many, all together. Walks through an index and reads no row: an owner
--- may have very many, and asks with each submit.
-select 1 as found from webhook where owner = :owner and job_id is not null limit 1 offset :most
+-- Whether there are more of single jobs than so many, all together. An owner may have very many, and asks with each
+-- submit: while no more than that were made by anybody since his first one, there is nothing to count, and after that an
+-- index is enough. `between`, and both in the order: else PostgreSQL may look for his first one among those of all others.
+select 1 as found from webhook where owner = :owner and job_id is not null
+limit case when (select max(id) from webhook) - (
+    select id from webhook where owner between :owner and :owner and job_id is not null
+    order by owner, id limit 1) >= :most then 1 else 0 end
+offset :most
 
 -- name: webhook_list
 select id, owner, url, format, kinds, job_id, created_at, disabled_at from webhook
