@@ -63,15 +63,23 @@ update job set priority = :priority, run_at = :run_at, version = version + 1 whe
 select id from task where job_id = :job_id and state in ('ready', 'running') order by id for no key update
 
 -- name: task_rerank
--- The rank keeps its ready time and moves only by what was edited; what runs may come back.
+-- The rank keeps its ready time and moves only by what was edited; what runs may come back. What became ready after
+-- `task_hold_all` and is being claimed right now is left alone: its claim waits for the job that we hold.
+with free as materialized (
+    select id from task where job_id = :job_id and state in ('ready', 'running') order by id for no key update skip locked
+)
 update task t set rank = t.rank + x.shift from unnest(:stages_number::smallint[], :stages_shift::bigint[]) as x (number, shift)
-where t.job_id = :job_id and t.stage = x.number and t.state in ('ready', 'running')
+where t.id = any (array(select id from free)) and t.stage = x.number
 
 -- name: task_reschedule
--- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced.
+-- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced. What is being
+-- claimed right now has begun.
+with free as materialized (
+    select id from task where job_id = :job_id and state = 'ready' and token = 0 order by id for no key update skip locked
+)
 update task set rank = rank - ready_at + greatest(:run_at::bigint, {now}), ready_at = greatest(:run_at::bigint, {now}),
     parked = :run_at::bigint > {now}
-where job_id = :job_id and state = 'ready' and token = 0
+where id = any (array(select id from free))
 
 -- name: job_reopen
 update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
