@@ -23,6 +23,7 @@ LADDER = [
     {"height": 360, "kbps": 800},
 ]  # fmt: skip
 LOOK_SECONDS = 0.02
+SELDOM_SECONDS = 1.0  # times are the database's: to look more often would only cost
 
 
 def settings_in(folder: Path, slots: int) -> Settings:
@@ -72,7 +73,7 @@ async def _whole(parts: Parts, job_id: int) -> dict[str, Any]:
     views = parts.engine.views
     job = await views.job(job_id)
     while not Status(job.status).is_final:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(SELDOM_SECONDS)
         job = await views.job(job_id)
     if job.status != Status.COMPLETED:
         raise SystemExit(f"the job is {job.status}: {job.error}")

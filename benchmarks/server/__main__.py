@@ -23,7 +23,7 @@ from benchmarks.server.street import Street, street
 async def measured(place: Street, *, quick: bool) -> dict[str, Any]:
     compared = await rates.compare(place, rounds=3 if quick else 7, seconds=2.0 if quick else 4.0)
     for name, rate in compared.items():
-        print(f"{name:8} {rate.ours:8.0f}/s ours {rate.theirs:8.0f}/s by hand   {rate.ratio:.2f}×", flush=True)
+        print(f"{name:9} {rate.ours:8.0f}/s ours {rate.theirs:8.0f}/s by hand   {rate.ratio:.2f}×", flush=True)
     arrivals = await readers.latencies(place, 10.0 if quick else 60.0)
     print(f"events   {readers.READERS} readers, {readers.EVENTS_PER_SECOND}/s: {readers.told(arrivals)}", flush=True)
     worked = await fleet.measure(place, 40.0 if quick else None)
@@ -31,6 +31,7 @@ async def measured(place: Street, *, quick: bool) -> dict[str, Any]:
     return {
         "submit_vs_handwritten": round(compared["submit"].ratio, 3),
         "get_vs_handwritten": round(compared["get"].ratio, 3),
+        "get_ended_vs_handwritten": round(compared["get ended"].ratio, 3),
         "claim_p99_ms_100_workers": round(rates.quantile(worked.claims, 0.99), 1),
         "event_p99_ms": round(rates.quantile(arrivals, 0.99), 1),
         "server_cpu_share_100_workers": round(worked.cpu_share, 3),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from benchmarks.server.street import Street
+from benchmarks.server.street import START_SECONDS, Street
 from benchmarks.server.talk import Line
 
 AT_ONCE = 16
@@ -28,8 +28,10 @@ class Rate:
 
 
 async def compare(street: Street, rounds: int, seconds: float) -> dict[str, Rate]:
-    """Submits and gets; of each the median of the rounds, and of their ratios."""
-    found: dict[str, list[Rate]] = {"submit": [], "get": []}
+    """Submits and gets, of a job that waits and of one that has ended; of each the middle one of the rounds."""
+    found: dict[str, list[Rate]] = {"submit": [], "get": [], "get ended": []}
+    ended_id, _ = await _one_of_each(street)
+    await _end(street, ended_id)
     ours_id, theirs_id = await _one_of_each(street)
     submit = {"flow": "bench-single", "spec": SPEC}
     for _ in range(rounds):
@@ -37,8 +39,10 @@ async def compare(street: Street, rounds: int, seconds: float) -> dict[str, Rate
         theirs = await _rate(street.theirs, street.owner, seconds, lambda n: ("POST", "/jobs", submit))
         found["submit"].append(Rate(ours, theirs))
         ours = await _rate(street.ours, street.owner, seconds, lambda n: ("GET", f"/api/v1/jobs/{ours_id}", None))
+        ended = await _rate(street.ours, street.owner, seconds, lambda n: ("GET", f"/api/v1/jobs/{ended_id}", None))
         theirs = await _rate(street.theirs, street.owner, seconds, lambda n: ("GET", f"/jobs/{theirs_id}", None))
         found["get"].append(Rate(ours, theirs))
+        found["get ended"].append(Rate(ended, theirs))
     return {name: _middle(rates) for name, rates in found.items()}
 
 
@@ -53,6 +57,16 @@ async def _one_of_each(street: Street) -> tuple[int, int]:
     await ours.close()
     await theirs.close()
     return made[0].get("job_id") or made[0]["id"], made[1]["id"]
+
+
+async def _end(street: Street, job_id: int) -> None:
+    """Let a worker do it; nobody works while we measure."""
+    with street.worker():
+        line = await Line(street.ours, street.owner).open()
+        async with asyncio.timeout(START_SECONDS):
+            while (await line.told("GET", f"/api/v1/jobs/{job_id}"))["status"] != "completed":
+                await asyncio.sleep(0.1)
+        await line.close()
 
 
 async def _rate(port: int, key: str, seconds: float, ask: Ask) -> float:

@@ -36,6 +36,12 @@ class Street:
         used = psutil.Process(self.pid).cpu_times()
         return float(used.user + used.system)
 
+    @contextmanager
+    def worker(self) -> Iterator[None]:
+        """A real worker on the same database."""
+        with _ended([PROGRAM, "worker", "--flows", FLOWS], self.environ, subprocess.DEVNULL):
+            yield
+
 
 @contextmanager
 def street(folder: Path) -> Iterator[Street]:
@@ -80,10 +86,15 @@ def _free() -> int:
 def _running(
     command: list[object], environ: dict[str, str], folder: Path, port: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    with (folder / f"{port}.log").open("wb") as log:
-        process = subprocess.Popen([str(word) for word in command], env=environ, stdout=log, stderr=log)
-    try:
+    with (folder / f"{port}.log").open("wb") as log, _ended(command, environ, log.fileno()) as process:
         _wait_for(port, process, folder / f"{port}.log")
+        yield process
+
+
+@contextmanager
+def _ended(command: list[object], environ: dict[str, str], log: int) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([str(word) for word in command], env=environ, stdout=log, stderr=log)
+    try:
         yield process
     finally:
         process.terminate()

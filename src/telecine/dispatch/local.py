@@ -44,6 +44,10 @@ class LocalBell:
     def wake(self) -> None:
         """Ring, in the thread of those who wait."""
         self._rings += 1
+        self.stir()
+
+    def stir(self) -> None:
+        """End a wait early without a ring: look for yourself."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from telecine.errors import MediaRefused, SourceUnreachable
 from telecine.media.inputs.bucket import BucketFile
 from telecine.media.inputs.files import LocalFile, hash_file
 from telecine.media.inputs.gate import Gate
 from telecine.media.inputs.saving import Broken, Fetched, Progress, save, silent
-from telecine.media.inputs.web import WebFile
 from telecine.media.limits import Bounds, check_size
+
+if TYPE_CHECKING:
+    from telecine.media.inputs.web import WebFile
 
 __all__ = [
     "BucketFile",
@@ -25,7 +28,6 @@ __all__ = [
     "Gate",
     "LocalFile",
     "Progress",
-    "WebFile",
     "download",
     "hash_file",
     "is_remote",
@@ -48,6 +50,8 @@ def open_input(source: str, gate: Gate) -> LocalFile | WebFile | BucketFile:
         case None:
             return LocalFile.at(Path(source))
         case "http" | "https":
+            from telecine.media.inputs.web import WebFile  # noqa: PLC0415 - its client takes a while to read
+
             return WebFile.at(source, gate)
         case "s3":
             return BucketFile.at(source, gate)
