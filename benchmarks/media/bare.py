@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.media.measure import own_cpu
 from telecine.media.orders import ORDERS
 from telecine.media.plain import from_plain
 from tests.media.drive import run
@@ -36,6 +37,7 @@ def main() -> None:
 
     with ThreadPoolExecutor(asked.slots) as pool:
         list(pool.map(carry_out, enumerate(orders)))
+    print(json.dumps({"own_cpu": own_cpu()}))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,12 @@ class Cost:
 
     def times(self, factor: float) -> Cost:
         return Cost(factor * self.wall, factor * self.cpu, self.rss)
+
+
+def own_cpu() -> float:
+    """Of this process so far, without its children."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 class DidNotWork(Exception):

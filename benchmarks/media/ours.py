@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.media.measure import own_cpu
 from telecine.engine import Submission
 from telecine.facts import Status
 from telecine.settings import Settings
@@ -100,7 +101,7 @@ def main() -> None:
     asked = parser.parse_args()
     film, folder = asked.film.resolve(), asked.folder.resolve()
     told = asyncio.run(transcode(film, folder, asked.slots, chunk=asked.chunk, until_first=asked.until_first))
-    print(json.dumps(told))
+    print(json.dumps({**told, "own_cpu": own_cpu()}))
 
 
 if __name__ == "__main__":
