@@ -104,7 +104,12 @@ class PostgresBell:
                 self._local.wake()
 
         await connection.add_listener(channel, heard)
-        await connection.execute(f"select pg_notify({quoted(channel)}, 'probe')")
+        # Said by somebody else: behind a pooler one hears one's own words, and nobody else's.
+        other = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
+        try:
+            await other.execute(f"select pg_notify({quoted(channel)}, 'probe')")
+        finally:
+            other.terminate()
         with suppress(TimeoutError):
             async with asyncio.timeout(PROBE_SECONDS):
                 await echo.wait()

@@ -48,15 +48,16 @@ class Connections:
         return self._pooled
 
     async def connect(self) -> Connection:
+        session = not self._pooled
         try:
-            return await self._open(session=not self._pooled)
+            return await self._open(session=session)
         except asyncpg.PostgresError as error:
-            if self._pooled or "startup parameter" not in str(error):
+            if not session or "startup parameter" not in str(error):
                 raise Unreachable(f"PostgreSQL refused the connection: {error}") from error
-            self._pooled = True
-            return await self._open(session=False)
         except (OSError, TimeoutError, asyncpg.InterfaceError) as error:
             raise Unreachable(f"PostgreSQL cannot be reached: {error!r}") from error
+        self._pooled = True  # perhaps somebody else has found that out meanwhile
+        return await self.connect()
 
     async def _open(self, *, session: bool) -> Connection:
         return await asyncpg.connect(
