@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 _INT = struct.Struct("!I")
 _SSL, _PROTOCOL = 80877103, 196608
 # What a pooler keeps for its clients; everything else it refuses.
-_KNOWN = {"user", "database", "client_encoding", "datestyle", "timezone", "standard_conforming_strings"}
+_KNOWN = {"user", "database", "application_name", "client_encoding", "datestyle", "timezone"}
 # What is answered, and with what the answer ends: a query, a sync, and the description of a statement (flush).
 _ASKING = {b"Q": b"Z", b"S": b"Z", b"H": b"TnE"}
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
