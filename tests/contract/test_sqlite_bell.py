@@ -161,5 +161,17 @@ def test_an_ear_hears_the_file_and_what_bears_its_name_and_no_other(tmp_path: Pa
         ear.close()
 
 
+def test_a_link_is_followed_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "far" / "real.db")
+    ear = Ear.at(tmp_path / "link.db")
+    assert ear is not None
+    try:
+        (tmp_path / "far" / "real.db-wal").write_text("x")
+        assert ear.heard()
+    finally:
+        ear.close()
+
+
 def test_there_is_no_ear_for_a_folder_that_is_not_there(tmp_path: Path) -> None:
     assert Ear.at(tmp_path / "away" / "one.db") is None

@@ -35,11 +35,12 @@ class Ear:
         descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if descriptor < 0:
             return None
-        # The folder, since the file beside it comes and goes.
-        if libc.inotify_add_watch(descriptor, os.fsencode(path.absolute().parent), _MODIFY | _CREATE | _MOVED_TO) < 0:
+        # The folder, since the file beside it comes and goes; where the file really lies, as SQLite has it.
+        real = path.resolve()
+        if libc.inotify_add_watch(descriptor, os.fsencode(real.parent), _MODIFY | _CREATE | _MOVED_TO) < 0:
             os.close(descriptor)
             return None
-        return cls(descriptor, os.fsencode(path.name))
+        return cls(descriptor, os.fsencode(real.name))
 
     def heard(self) -> bool:
         """Was anything written since this was last asked? Never waits."""
