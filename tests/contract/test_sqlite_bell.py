@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from telecine.dispatch import sqlite as module
 from telecine.dispatch.inotify import Ear
-from telecine.dispatch.sqlite import HEARD_LOOKS, MOST_MISSED, SqliteBell
+from telecine.dispatch.sqlite import COVERED_SECONDS, MOST_MISSED, SqliteBell
 
 LONG = 20.0
 
@@ -19,10 +20,16 @@ LONG = 20.0
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "bell.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("create table mark (n integer)")
+    with closing(made(path)):
         yield path
+
+
+def made(path: Path) -> sqlite3.Connection:
+    """A database whose log is there for as long as this connection is."""
+    connection = sqlite3.connect(path)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("create table mark (n integer)")
+    return connection
 
 
 def commit(file: Path) -> None:
@@ -31,112 +38,226 @@ def commit(file: Path) -> None:
 
 
 class Counting(SqliteBell):
-    """A bell that says how often it looked."""
+    """A bell that says how often it looked, and how often it heard something."""
 
-    looks = 0
+    looks = sounds = 0
 
-    def _changed(self) -> bool:
+    def _changed(self, now: float) -> bool:
         self.looks += 1
-        return super()._changed()
+        return super()._changed(now)
+
+    def _hear(self) -> None:
+        self.sounds += 1
+        super()._hear()
 
 
-async def settled(bell: SqliteBell) -> None:
-    """Until it has looked closely for as long as it does after news."""
-    while bell._quiet < HEARD_LOOKS:
-        await bell.wait(0.05)
+class Whistle(Ear):
+    """An ear that hears nothing but a whistle."""
+
+    def __init__(self) -> None:
+        descriptor, self.mouth = os.pipe()
+        os.set_blocking(descriptor, False)
+        super().__init__(descriptor, Path(), 0)
+
+    def heard(self) -> bool:
+        try:
+            return bool(os.read(self.descriptor, 1))
+        except BlockingIOError:
+            return False
+
+
+async def idle(bell: SqliteBell) -> SqliteBell:
+    """As it is when nothing has happened for long."""
+    await bell.wait(0.01)
+    bell._heard_at = bell._seen_at = -1_000_000.0
+    return bell
+
+
+def play(story: object) -> None:
+    asyncio.run(asyncio.wait_for(story, LONG))  # type: ignore[arg-type]
+
+
+async def idle_then_woken(bell: SqliteBell) -> None:
+    await woken(await idle(bell))
+
+
+async def woken(bell: SqliteBell) -> None:
+    async with asyncio.timeout(LONG / 4):
+        await bell.wait(LONG)
+
+
+def after(seconds: float, what: object, *arguments: object) -> None:
+    asyncio.get_running_loop().call_later(seconds, what, *arguments)  # type: ignore[arg-type]
 
 
 def test_who_listens_hardly_looks(file: Path) -> None:
-    async def play() -> int:
-        bell = Counting(file)
-        await settled(bell)
+    async def story() -> None:
+        bell = await idle(Counting(file))
+        assert isinstance(bell, Counting)
         before = bell.looks
         await bell.wait(1.0)
         await bell.close()
-        return bell.looks - before
+        assert bell.looks - before <= 6
 
-    assert asyncio.run(play()) <= 6
+    play(story())
 
 
 def test_a_commit_is_heard_long_before_the_next_look(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LISTENING_LOOK", LONG)
 
-    async def play() -> None:
-        bell = SqliteBell(file)
-        await settled(bell)
-        asyncio.get_running_loop().call_later(0.02, commit, file)
-        async with asyncio.timeout(LONG / 4):
-            await bell.wait(LONG)
+    async def story() -> None:
+        bell = await idle(SqliteBell(file))
+        assert bell._ear is not None
+        after(0.02, commit, file)
+        await woken(bell)
         await bell.close()
 
-    asyncio.run(play())
+    play(story())
+
+
+def test_a_commit_that_is_to_be_seen_long_after_it_was_heard_is_waited_for(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may take its time between the two."""
+    monkeypatch.setattr(module, "LISTENING_LOOK", LONG)
+    ear = Whistle()
+    monkeypatch.setattr(Ear, "at", lambda path: ear)
+
+    async def story() -> None:
+        bell = await idle(SqliteBell(file))
+        others = [asyncio.create_task(idle_then_woken(bell)) for _ in range(3)]  # they do not use up its patience
+        await asyncio.sleep(0.05)
+        after(0.02, os.write, ear.mouth, b"!")
+        after(0.6, commit, file)
+        await woken(bell)
+        await asyncio.gather(*others)
+        await bell.close()
+
+    play(story())
+    os.close(ear.mouth)
 
 
 def test_what_was_written_while_nobody_waited_is_seen_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LISTENING_LOOK", LONG)
 
-    async def play() -> None:
-        bell = SqliteBell(file)
-        await settled(bell)
+    async def story() -> None:
+        bell = await idle(SqliteBell(file))
         commit(file)
-        async with asyncio.timeout(LONG / 4):
-            await bell.wait(LONG)
+        await woken(bell)
         await bell.close()
 
-    asyncio.run(play())
+    play(story())
+
+
+def test_somebody_who_writes_all_the_time_wakes_nobody_all_the_time(file: Path) -> None:
+    async def story() -> None:
+        bell = await idle(Counting(file))
+        assert isinstance(bell, Counting)
+        writing = asyncio.create_task(asyncio.to_thread(busy, file, 0.5))
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        while not writing.done():
+            await bell.wait(0.2)
+        taken = clock() - begun
+        await bell.close()
+        assert 0 < bell.sounds <= taken / COVERED_SECONDS + 2
+
+    play(story())
+
+
+def busy(file: Path, seconds: float) -> None:
+
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("pragma synchronous = off")
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            other.execute("insert into mark values (1)")
 
 
 def test_whose_ear_hears_nothing_looks_as_often_as_without(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent, other = os.pipe()
-    os.set_blocking(silent, False)
-    monkeypatch.setattr(Ear, "at", lambda path: Ear(silent, b""))
+    ear = Whistle()
+    monkeypatch.setattr(Ear, "at", lambda path: ear)
 
-    async def play() -> SqliteBell:
+    async def story() -> None:
         bell = SqliteBell(file)
         for _ in range(MOST_MISSED):
-            await settled(bell)
-            asyncio.get_running_loop().call_later(0.02, commit, file)
-            async with asyncio.timeout(LONG / 4):
-                await bell.wait(LONG)
+            await idle(bell)
+            assert bell._ear is ear
+            after(0.02, commit, file)
+            await woken(bell)
         assert bell._ear is None
-        await bell.wait(0.01)
+        await idle(bell)
         assert bell._ear is None, "once deaf, it does not listen again"
-        assert bell._pause() <= module.IDLE_LOOK
+        assert bell._pause(asyncio.get_running_loop().time()) == module.IDLE_LOOK
         await bell.close()
-        return bell
 
-    asyncio.run(play())
+    play(story())
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(silent)
-    os.close(other)
+        os.fstat(ear.descriptor)
+    os.close(ear.mouth)
 
 
-def test_where_there_is_no_ear_it_looks(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ear, "at", lambda path: None)
+def test_what_was_heard_is_not_taken_for_missed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LISTENING_LOOK", 0.05)
 
-    async def play() -> None:
+    async def story() -> None:
         bell = SqliteBell(file)
-        await settled(bell)
-        asyncio.get_running_loop().call_later(0.02, commit, file)
-        async with asyncio.timeout(LONG / 4):
-            await bell.wait(LONG)
+        for _ in range(2 * MOST_MISSED):
+            await idle(bell)
+            after(0.02, commit, file)
+            await woken(bell)
+        assert bell._ear is not None
+        assert bell._missed == 0
         await bell.close()
 
-    asyncio.run(play())
+    play(story())
 
 
-def test_no_ear_is_left_open(file: Path) -> None:
-    async def play() -> None:
+@pytest.mark.parametrize("reason", ["no ear", "no reader"])
+def test_where_nobody_can_listen_it_looks(file: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    def refused(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    async def story() -> None:
+        if reason == "no ear":
+            monkeypatch.setattr(Ear, "at", lambda path: None)
+        else:
+            monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", refused)
+        bell = await idle(SqliteBell(file))
+        assert bell._ear is None
+        after(0.02, commit, file)
+        await woken(bell)
+        await bell.close()
+
+    play(story())
+
+
+def test_nothing_is_left_open_by_a_bell_that_is_taken_down_while_somebody_waits(file: Path) -> None:
+    async def story() -> None:
         bell = SqliteBell(file)
-        waiting = asyncio.ensure_future(bell.wait(LONG))
-        await asyncio.sleep(0.02)
+        waiting = asyncio.create_task(idle_then_woken(bell))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        assert bell._ear is not None
+        descriptor = bell._ear.descriptor
         await bell.close()
         await waiting
         await bell.wait(0.01)
+        assert not asyncio.get_running_loop().remove_reader(descriptor)
 
     before = ears()
-    asyncio.run(play())
+    play(story())
     assert ears() == before
+
+
+def test_nobody_listens_between_two_waits(file: Path) -> None:
+    async def story() -> None:
+        bell = await idle(SqliteBell(file))
+        assert bell._ear is not None
+        assert not asyncio.get_running_loop().remove_reader(bell._ear.descriptor)
+        await bell.close()
+
+    play(story())
 
 
 def ears() -> int:
@@ -144,19 +265,41 @@ def ears() -> int:
     return sum(path.is_symlink() and "inotify" in os.readlink(path) for path in found)
 
 
-def test_an_ear_hears_the_file_and_what_bears_its_name_and_no_other(tmp_path: Path) -> None:
-    file = tmp_path / "one.db"
+def test_a_file_that_was_taken_away_and_made_anew_is_heard_again(tmp_path: Path) -> None:
+    path = tmp_path / "bell.db"
+
+    async def story() -> None:
+        with closing(made(path)):
+            bell = await idle(SqliteBell(path))
+            for name in ("bell.db", "bell.db-wal", "bell.db-shm"):
+                (tmp_path / name).unlink()
+        with closing(made(path)):
+            await bell.wait(0.5)
+            await idle(bell)
+            assert bell._ear is not None
+            after(0.02, commit, path)
+            await woken(bell)
+        await bell.close()
+
+    play(story())
+
+
+def test_an_ear_hears_its_file_and_no_other_and_when_it_is_gone(tmp_path: Path) -> None:
+    file, other = tmp_path / "one.db-wal", tmp_path / "one.db-wal.bak"
+    file.write_text("")
     ear = Ear.at(file)
     assert ear is not None
     try:
         assert not ear.heard()
-        (tmp_path / "other.db").write_text("x")
-        assert not ear.heard()
-        (tmp_path / "one.db-wal").write_text("x")
-        assert ear.heard()
+        other.write_text("x")
         assert not ear.heard()
         file.write_text("x")
         assert ear.heard()
+        assert not ear.heard()
+        assert not ear.is_gone
+        file.unlink()
+        assert ear.heard()
+        assert ear.is_gone
     finally:
         ear.close()
 
@@ -164,14 +307,15 @@ def test_an_ear_hears_the_file_and_what_bears_its_name_and_no_other(tmp_path: Pa
 def test_a_link_is_followed_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "link.db").symlink_to(tmp_path / "far" / "real.db")
-    ear = Ear.at(tmp_path / "link.db")
-    assert ear is not None
-    try:
-        (tmp_path / "far" / "real.db-wal").write_text("x")
-        assert ear.heard()
-    finally:
-        ear.close()
+
+    async def story() -> None:
+        bell = await idle(SqliteBell(tmp_path / "link.db"))
+        assert bell._ear is not None
+        await bell.close()
+
+    with closing(made(tmp_path / "far" / "real.db")):
+        play(story())
 
 
-def test_there_is_no_ear_for_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    assert Ear.at(tmp_path / "away" / "one.db") is None
+def test_there_is_no_ear_for_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert Ear.at(tmp_path / "away" / "one.db-wal") is None

@@ -3,8 +3,9 @@
 `pragma data_version` changes with every commit of another connection and costs a few microseconds, no lock and
 no disk. It tells of every commit, whatever it wrote, hence `vague`. A ring in this process needs no look at the file.
 
-When to look: the system says when somebody writes to the file (`Ear`). The commit is to be seen a moment after that,
-when its pages have reached the disk, so the file is looked at closely for a while. Who cannot hear looks all the time.
+When to look: the system says when somebody writes to the log beside the file (`Ear`). The commit is to be seen a while
+after that, when its pages have reached the disk, so one looks closely at first and then less and less: what took long
+may be noticed a little later. Who cannot hear looks all the time.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from telecine.dispatch.local import LocalBell
 
 BUSY_LOOK = 0.005
 IDLE_LOOK = 0.010
-BUSY_LOOKS = 400  # how many looks in a row without news make the file idle
-# With an ear: how often to look after something was heard, and then how seldom; and how many commits in a row may be
-# seen that were not heard. A slow disk can be the cause of one.
-HEARD_LOOKS = 40
+BUSY_SECONDS = 2.0  # without news for so long, the file is idle
+# With an ear: the longest pause, and its length in proportion to the time since something was heard.
 LISTENING_LOOK = 0.250
+PATIENCE = 1 / 20
+# After it heard something it is covered for so long: somebody who writes all the time shall not wake us all the time.
+COVERED_SECONDS = 0.1
+# What is seen so long after the last sound was not heard. After so many of these in a row nobody listens any more.
+UNHEARD_SECONDS = 1.0
 MOST_MISSED = 3
 
 
@@ -36,11 +40,12 @@ class SqliteBell:
         self._local = LocalBell()
         self._connection: sqlite3.Connection | None = None
         self._version = -1
-        self._quiet = 0
+        self._heard_at = self._seen_at = 0.0  # by the loop's clock
         self._closed = False
         self._ear: Ear | None = None
         self._missed = 0
         self._waiting = 0
+        self._timer: asyncio.TimerHandle | None = None
 
     def ring(self, lanes: Iterable[str]) -> None:
         self._local.ring(lanes)
@@ -54,41 +59,73 @@ class SqliteBell:
         until = clock() + timeout
         with self._listening():
             while (left := until - clock()) > 0 and not self._closed:
-                if self._changed():
-                    self._quiet = 0
+                if self._changed(clock()):
+                    self._seen_at = clock()
                     self._local.wake()  # whoever else waits here has not seen it
-                if await self._local.heard(min(left, self._pause())):
+                if await self._local.heard(min(left, self._pause(clock()))):
                     return
-                self._quiet += 1
 
-    def _pause(self) -> float:
+    def _pause(self, now: float) -> float:
+        quiet = now - max(self._heard_at, self._seen_at)
         if self._ear is not None:
-            return BUSY_LOOK if self._quiet < HEARD_LOOKS else LISTENING_LOOK
-        return BUSY_LOOK if self._quiet < BUSY_LOOKS else IDLE_LOOK
+            return min(LISTENING_LOOK, max(BUSY_LOOK, PATIENCE * quiet))
+        return BUSY_LOOK if quiet < BUSY_SECONDS else IDLE_LOOK
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
         """Nobody is disturbed by what is written while nobody waits here."""
-        loop = asyncio.get_running_loop()
-        if self._ear is None and self._missed < MOST_MISSED and not self._closed:
-            self._ear = Ear.at(self._path)
-            self._missed = 0 if self._ear else MOST_MISSED
         self._waiting += 1
-        if self._ear is not None and self._waiting == 1:
-            loop.add_reader(self._ear.descriptor, self._hear)
         try:
+            if self._waiting == 1:
+                self._uncover()
             yield
         finally:
             self._waiting -= 1
-            if self._ear is not None and not self._waiting:
-                loop.remove_reader(self._ear.descriptor)
+            if not self._waiting:
+                self._cover()
+
+    def _uncover(self) -> None:
+        """Listen, as long as somebody waits; where that cannot be, do without."""
+        self._timer = None
+        if not self._waiting or self._closed or self._missed == MOST_MISSED:
+            return
+        if self._ear is None:
+            self._ear = Ear.at(Path(f"{self._path.resolve()}-wal"))  # where the file really lies, as SQLite has it
+        if self._ear is None:
+            return
+        loop = asyncio.get_running_loop()
+        if (left := self._heard_at + COVERED_SECONDS - loop.time()) > 0:
+            self._timer = loop.call_later(left, self._uncover)
+            return
+        try:
+            loop.add_reader(self._ear.descriptor, self._hear)
+        except (OSError, NotImplementedError):
+            self._missed = MOST_MISSED
+            self._take_down()
+
+    def _cover(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._ear is not None:
+            asyncio.get_running_loop().remove_reader(self._ear.descriptor)
 
     def _hear(self) -> None:
-        if self._ear is not None and self._ear.heard():
-            self._missed = self._quiet = 0
+        self._cover()
+        if self._heard():
             self._local.stir()
+        self._uncover()
 
-    def _changed(self) -> bool:
+    def _heard(self) -> bool:
+        if self._ear is None or not self._ear.heard():
+            return False
+        self._heard_at = asyncio.get_running_loop().time()
+        if self._ear.is_gone:  # so is the file, perhaps
+            self._take_down()
+            self._close()
+        return True
+
+    def _changed(self, now: float) -> bool:
         """Has anybody committed since the last look? When in doubt, yes."""
         try:
             if self._connection is None:
@@ -100,28 +137,32 @@ class SqliteBell:
             # No file yet, or it is being recovered: let the caller look for himself, but not in a tight loop.
             self._close()
             return False
-        changed = version != self._version
-        if changed:
-            self._check_ear()
+        if version == self._version:
+            return False
+        if self._version != -1:
+            self._check_ear(now)
         self._version = version
-        return bool(changed)
+        return True
 
-    def _check_ear(self) -> None:
+    def _check_ear(self, now: float) -> None:
         """What is seen was heard before: pages are written first. If not, this file is none that one can listen to."""
-        if self._ear is None or self._quiet < HEARD_LOOKS or self._ear.heard():
+        if self._ear is None:
+            return
+        if self._heard() or now - self._heard_at < UNHEARD_SECONDS:
+            self._missed = 0
             return
         self._missed += 1
         if self._missed == MOST_MISSED:
-            self._cover_ear()
+            self._take_down()
 
-    def _cover_ear(self) -> None:
+    def _take_down(self) -> None:
         if self._ear is not None:
-            if self._waiting:
-                asyncio.get_running_loop().remove_reader(self._ear.descriptor)
+            self._cover()
             self._ear.close()
             self._ear = None
 
     def _close(self) -> None:
+        self._version = -1  # another connection counts from the beginning
         if self._connection is not None:
             with suppress(sqlite3.Error):
                 self._connection.close()
@@ -129,6 +170,6 @@ class SqliteBell:
 
     async def close(self) -> None:
         self._closed = True
-        self._cover_ear()
+        self._take_down()
         self._close()
         await self._local.close()
