@@ -1,7 +1,8 @@
 """A transaction pooler in the way: few connections to the server, lent to a client for one transaction at a time.
 
-It behaves like PgBouncer in transaction mode where that matters: it refuses session settings at the start, it gives
-every transaction whichever server connection has been idle for longest, and what a server says to nobody is lost.
+It behaves like PgBouncer in transaction mode where that matters: it refuses session settings at the start (or forgets
+them, as with `ignore_startup_parameters`), and what a server says while nobody has it is lost. It is worse in one
+thing: every transaction gets the connection that has been idle for longest, so two in a row hardly ever share one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Pooler:
     """Lends `servers` connections to any number of clients."""
 
-    def __init__(self, url: str, servers: int) -> None:
+    def __init__(self, url: str, servers: int, *, refuses: bool) -> None:
+        self._refuses = refuses
         asked = parse_qs(urlsplit(url).query)
         self._socket = f"{asked['host'][0]}/.s.PGSQL.{asked.get('port', ['5432'])[0]}"
         self._settings = {"search_path": asked["search_path"][0]}
@@ -79,7 +81,7 @@ class Pooler:
 
     async def _greeted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         words = await _first(reader, writer)
-        if unknown := [name for name in words if name.lower() not in _KNOWN]:
+        if self._refuses and (unknown := [name for name in words if name.lower() not in _KNOWN]):
             said = f"SFATAL\0VFATAL\0C08P01\0Munsupported startup parameter: {unknown[0]}\0\0".encode()
             writer.write(b"E" + _INT.pack(len(said) + 4) + said)
             await writer.drain()
@@ -91,7 +93,7 @@ class Pooler:
         server: Stream | None = None
         try:
             while (asked := await _message(reader))[:1] != b"X":
-                server = server or await self._idle.get()
+                server = server or await self._lent()
                 server[1].write(asked)
                 if asked[:1] not in _ASKING:
                     continue
@@ -108,6 +110,12 @@ class Pooler:
                 fresh = await self._connected()
                 self._all.append(fresh)
                 self._idle.put_nowait(fresh)
+
+    async def _lent(self) -> Stream:
+        server = await self._idle.get()
+        while server[0]._buffer:  # type: ignore[attr-defined]
+            await _message(server[0])
+        return server
 
     def _give_back(self, server: Stream) -> None:
         self.transactions[id(server)] = self.transactions.get(id(server), 0) + 1
@@ -131,9 +139,9 @@ async def _first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 @asynccontextmanager
-async def pooled(url: str, servers: int = 2) -> AsyncIterator[tuple[str, Pooler]]:
+async def pooled(url: str, servers: int = 2, *, refuses: bool = True) -> AsyncIterator[tuple[str, Pooler]]:
     """The same database, through a pooler."""
-    pooler = Pooler(url, servers)
+    pooler = Pooler(url, servers, refuses=refuses)
     address = await pooler.open()
     try:
         yield address, pooler

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=2)
     asked = parser.parse_args()
     orders = json.loads(asked.orders.read_text())
+    begun = time.monotonic()
 
     def carry_out(place: tuple[int, dict[str, Any]]) -> None:
         number, order = place
@@ -37,7 +39,7 @@ def main() -> None:
 
     with ThreadPoolExecutor(asked.slots) as pool:
         list(pool.map(carry_out, enumerate(orders)))
-    print(json.dumps({"own_cpu": own_cpu()}))
+    print(json.dumps({"own_cpu": own_cpu(), "wall": time.monotonic() - begun}))
 
 
 if __name__ == "__main__":

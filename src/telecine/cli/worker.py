@@ -39,8 +39,6 @@ def worker(
 ) -> None:
     """Run a worker until SIGTERM or Ctrl-C: it then finishes what it has; the second signal ends it at once."""
     from telecine.cli.logging import log_to_stderr
-    from telecine.wiring import run_worker
-    from telecine.wiring.remote import run_remote_worker
     from telecine.worker.source import source_of
 
     given = {
@@ -56,6 +54,10 @@ def worker(
     log_to_stderr(settings.log_level, settings.log_format)
     sources = [source_of(flow) for flow in settings.flows]
     if settings.server_url is not None and database is None:
+        from telecine.wiring.remote import run_remote_worker
+
         perform(run_remote_worker(settings, sources), swift=True)
     else:
+        from telecine.wiring import run_worker
+
         perform(run_worker(settings, sources), swift=True)

@@ -104,17 +104,24 @@ class PostgresBell:
                 self._local.wake()
 
         await connection.add_listener(channel, heard)
-        # Said by somebody else: behind a pooler one hears one's own words, and nobody else's.
-        other = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
-        try:
-            await other.execute(f"select pg_notify({quoted(channel)}, 'probe')")
-        finally:
-            other.terminate()
+        await self._say_probe(connection, f"select pg_notify({quoted(channel)}, 'probe')")
         with suppress(TimeoutError):
             async with asyncio.timeout(PROBE_SECONDS):
                 await echo.wait()
         self.hears = echo.is_set()
         self._probed.set()
+
+    async def _say_probe(self, connection: Connection, words: str) -> None:
+        """By somebody else: behind a pooler one hears one's own words, and nobody else's."""
+        try:
+            other = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
+        except BROKEN:  # no room for another one, which is no reason not to listen
+            await connection.execute(words)
+            return
+        try:
+            await other.execute(words)
+        finally:
+            other.terminate()
 
     async def _stay(self, connection: Connection) -> None:
         """Return when the connection is gone. A peer that vanished without a word is found by asking."""

@@ -40,24 +40,40 @@ class Connections:
         self._settings = dict(settings)
         self._idle: list[Connection] = []
         self._free = asyncio.Semaphore(size)
-        self._pooled = False
+        self._pooled: bool | None = None  # None: nobody has connected yet
 
     @property
     def pooled(self) -> bool:
-        """True behind a transaction pooler, which refuses session settings and named statements."""
-        return self._pooled
+        """True behind a transaction pooler, which refuses or ignores session settings and named statements."""
+        return bool(self._pooled)
 
     async def connect(self) -> Connection:
         session = not self._pooled
         try:
-            return await self._open(session=session)
+            connection = await self._open(session=session)
+            if self._pooled is None:
+                self._pooled = not await self._has_settings(connection)
+            if self._pooled is not session:
+                return connection
+            connection.terminate()
         except asyncpg.PostgresError as error:
             if not session or "startup parameter" not in str(error):
                 raise Unreachable(f"PostgreSQL refused the connection: {error}") from error
+            self._pooled = True
         except (OSError, TimeoutError, asyncpg.InterfaceError) as error:
             raise Unreachable(f"PostgreSQL cannot be reached: {error!r}") from error
-        self._pooled = True  # perhaps somebody else has found that out meanwhile
         return await self.connect()
+
+    async def _has_settings(self, connection: Connection) -> bool:
+        """A pooler may take them and forget them. Asked without a statement that it would have to remember."""
+        try:
+            await connection.execute(
+                "do $$ begin if (select setting from pg_settings where name = 'lock_timeout') <> "
+                f"'{self._settings['lock_timeout']}' then raise 'forgotten'; end if; end $$"
+            )
+        except asyncpg.RaiseError:
+            return False
+        return True
 
     async def _open(self, *, session: bool) -> Connection:
         return await asyncpg.connect(

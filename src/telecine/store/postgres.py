@@ -74,7 +74,9 @@ class Postgres:
     async def read(self, make: Callable[[], Steps[T]]) -> T:
         try:
             async with self._readers.borrow() as connection:
-                return await self.drive(connection, make())
+                if not self._readers.pooled:
+                    return await self.drive(connection, make())
+                return await self._within(connection, make())
         except LOST as error:
             raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
         except asyncpg.PostgresError as error:
@@ -92,14 +94,18 @@ class Postgres:
             if step.whole and not self.connections.pooled:
                 rows = await self._do(connection, step)
                 return _ending(steps, rows)
-            await connection.execute(f"begin; {_LOCALS}" if self.connections.pooled else "begin")
-            try:
-                result = await self.drive(connection, steps, first=step)
-            except (TelecineError, *AGAIN):
-                await connection.execute("rollback")
-                raise
-            await connection.execute("commit")
-            return result
+            return await self._within(connection, steps, first=step)
+
+    async def _within(self, connection: Connection, steps: Steps[T], first: Step | None = None) -> T:
+        pooled = self.connections.pooled or self._readers.pooled
+        await connection.execute(f"begin; {_LOCALS}" if pooled else "begin")
+        try:
+            result = await self.drive(connection, steps, first=first)
+        except (TelecineError, *AGAIN):
+            await connection.execute("rollback")
+            raise
+        await connection.execute("commit")
+        return result
 
     async def drive(self, connection: Connection, steps: Steps[T], first: Step | None = None) -> T:
         """Run `steps` on a connection whose transaction is the caller's business."""
