@@ -34,20 +34,26 @@ async def compare(street: Street, rounds: int, seconds: float) -> dict[str, Rate
     await _end(street, ended_id)
     ours_id, theirs_id = await _one_of_each(street)
     submit = {"flow": "bench-single", "spec": SPEC}
-    for _ in range(rounds):
-        ours = await _rate(street.ours, street.owner, seconds, lambda n: ("POST", "/api/v1/jobs", submit))
-        theirs = await _rate(street.theirs, street.owner, seconds, lambda n: ("POST", "/jobs", submit))
-        found["submit"].append(Rate(ours, theirs))
-        ours = await _rate(street.ours, street.owner, seconds, lambda n: ("GET", f"/api/v1/jobs/{ours_id}", None))
-        ended = await _rate(street.ours, street.owner, seconds, lambda n: ("GET", f"/api/v1/jobs/{ended_id}", None))
-        theirs = await _rate(street.theirs, street.owner, seconds, lambda n: ("GET", f"/jobs/{theirs_id}", None))
-        found["get"].append(Rate(ours, theirs))
-        found["get ended"].append(Rate(ended, theirs))
+    asks: dict[str, tuple[Ask, Ask]] = {
+        "submit": (lambda n: ("POST", "/api/v1/jobs", submit), lambda n: ("POST", "/jobs", submit)),
+        "get": (_get(f"/api/v1/jobs/{ours_id}"), _get(f"/jobs/{theirs_id}")),
+        "get ended": (_get(f"/api/v1/jobs/{ended_id}"), _get(f"/jobs/{theirs_id}")),
+    }
+    for number in range(rounds):
+        for name, (mine, others) in asks.items():
+            both = {street.ours: mine, street.theirs: others}
+            turns = reversed(both) if number % 2 else both  # nobody is always first
+            rates = {port: await _rate(port, street.owner, seconds, both[port]) for port in turns}
+            found[name].append(Rate(rates[street.ours], rates[street.theirs]))
     return {name: _middle(rates) for name, rates in found.items()}
 
 
 def _middle(rates: list[Rate]) -> Rate:
     return sorted(rates, key=lambda rate: rate.ratio)[len(rates) // 2]
+
+
+def _get(path: str) -> Ask:
+    return lambda n: ("GET", path, None)
 
 
 async def _one_of_each(street: Street) -> tuple[int, int]:
