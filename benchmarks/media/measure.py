@@ -24,10 +24,6 @@ class Cost:
     def times(self, factor: float) -> Cost:
         return Cost(factor * self.wall, factor * self.cpu, self.rss)
 
-    def like(self, part: Cost, whole: Cost) -> Cost:
-        """What this would be if it grew as `part` grew to `whole`."""
-        return Cost(self.wall * whole.wall / part.wall, self.cpu * whole.cpu / part.cpu, self.rss)
-
 
 def own_cpu() -> float:
     """Of this process so far, without its children."""
