@@ -284,26 +284,6 @@ def test_a_file_that_was_taken_away_and_made_anew_is_heard_again(tmp_path: Path)
     play(story())
 
 
-def test_an_ear_hears_its_file_and_no_other_and_when_it_is_gone(tmp_path: Path) -> None:
-    file, other = tmp_path / "one.db-wal", tmp_path / "one.db-wal.bak"
-    file.write_text("")
-    ear = Ear.at(file)
-    assert ear is not None
-    try:
-        assert not ear.heard()
-        other.write_text("x")
-        assert not ear.heard()
-        file.write_text("x")
-        assert ear.heard()
-        assert not ear.heard()
-        assert not ear.is_gone
-        file.unlink()
-        assert ear.heard()
-        assert ear.is_gone
-    finally:
-        ear.close()
-
-
 def test_a_link_is_followed_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "link.db").symlink_to(tmp_path / "far" / "real.db")
@@ -315,7 +295,3 @@ def test_a_link_is_followed_to_the_file(tmp_path: Path) -> None:
 
     with closing(made(tmp_path / "far" / "real.db")):
         play(story())
-
-
-def test_there_is_no_ear_for_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert Ear.at(tmp_path / "away" / "one.db-wal") is None
