@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import asyncpg
 import psutil
 
 from telecine.settings import Settings
@@ -113,16 +114,23 @@ class Killer:
 
         async def stopped() -> bool:
             worker.send_signal(signal.SIGSTOP)
-            if weak := self._lost_twice():
+            if weak := await self._lost_twice():
                 worker.send_signal(signal.SIGCONT)
             return not weak
 
         await until(stopped, "the worker holds nothing that was lost twice")
 
-    def _lost_twice(self) -> bool:
+    async def _lost_twice(self) -> bool:
         """Read only: whoever was stopped may have been writing."""
-        with closing(sqlite3.connect(self.settings.database_url.removeprefix("sqlite:///"))) as database:
-            return bool(database.execute("select id from task where state = 'running' and losses > 1").fetchall())
+        url, asked = self.settings.database_url, "select id from task where state = 'running' and losses > 1"
+        if url.startswith("postgres"):
+            connection = await asyncpg.connect(url)
+            try:
+                return bool(await connection.fetch(asked))
+            finally:
+                await connection.close()
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+            return bool(database.execute(asked).fetchall())
 
     async def _count(self, job_id: int) -> None:
         """What lay there closed and unrecorded when the worker died."""
