@@ -99,7 +99,7 @@ class SqliteBell:
             return
         try:
             loop.add_reader(self._ear.descriptor, self._hear)
-        except (OSError, NotImplementedError):
+        except OSError:
             self._missed = MOST_MISSED
             self._take_down()
 
