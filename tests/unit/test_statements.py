@@ -108,3 +108,13 @@ def test_the_clock_is_the_databases_own_unless_it_is_set(dialect: Dialect) -> No
 
     assert statement.params == ("now",)
     assert "coalesce" in statement.text
+
+
+def test_numbers_words_and_json_travel_as_one_text() -> None:
+    sql = "select * from unnest(:ids::bigint[], :kinds::word[], :specs::line[], :names::text[])"
+
+    statement = prepare("x", sql, "postgres")
+
+    assert statement.lists == {"ids": ",", "kinds": ",", "specs": "\n"}
+    assert "string_to_array($1::text, ',', '')::bigint[]" in statement.text
+    assert "string_to_array($3::text, chr(10), '')::text[], $4::text[]" in statement.text

@@ -179,11 +179,9 @@ class Mouth:
                 self._connection = await asyncpg.connect(
                     self._url, timeout=5, command_timeout=5, statement_cache_size=0
                 )
-                # A hint need not survive a power cut, so nobody waits for the disk.
-                self._words = (
-                    "select set_config('synchronous_commit', 'off', true), "
-                    f"pg_notify({quoted(await channel_of(self._connection))}, '')"
-                )
+                # A hint need not survive a power cut, so nobody waits for the disk; nor is anything planned.
+                channel = (await channel_of(self._connection)).replace('"', '""')
+                self._words = f'begin; set local synchronous_commit = off; notify "{channel}"; commit'
                 self.pid = self._connection.get_server_pid()
             await self._connection.execute(self._words)
         except BROKEN:

@@ -10,7 +10,7 @@ from telecine.engine.opening import boost
 from telecine.errors import BadSpec
 from telecine.facts import Instant, State
 from telecine.graph import Graph, StageRow, advance
-from telecine.store import Columns, Steps, Write
+from telecine.store import Ask, Columns, Steps, Write
 
 MOST_KINDS = 256
 
@@ -19,6 +19,7 @@ class Alike(NamedTuple):
     """What new jobs have in common that are written together."""
 
     flow_id: int
+    owner: str
     skip: tuple[str, ...]
     waiting: bool
     priority: int
@@ -28,7 +29,6 @@ class NewJob(NamedTuple):
     """What is a new job's own."""
 
     id: int
-    owner: str
     subject_kind: str | None
     subject_id: str | None
     spec: str
@@ -60,22 +60,23 @@ class Batch:
         for alike, jobs in self._jobs.items():
             begun = begin(self._graphs[alike.flow_id], alike)
             self.lanes |= begun.lanes
+            whole = alone and len(self._jobs) == 1
+            if len(jobs) == 1 and begun.lone is not None:
+                yield Ask("submit_lone", {**begun.common, **begun.lone, **jobs[0]._asdict()}, whole=whole)
+                continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
-            yield Write(
-                "submit",
-                {"jobs": Columns(lists), "stages": begun.stages},
-                {**begun.common, "ids": lists["id"]},
-                whole=alone and len(self._jobs) == 1,
-            )
+            groups = {"jobs": Columns(lists), "stages": begun.stages}
+            yield Write("submit", groups, {**begun.common, "ids": lists["id"]}, whole=whole)
         if self._after:
             yield Write("after_add", {"after": self._after})
 
 
 class Begun(NamedTuple):
-    """What is written of every job of a kind, and the lanes that get work by it."""
+    """What is written of every job of a kind, and the lanes that get work by it. `lone`: its only stage."""
 
     common: dict[str, Any]
     stages: Columns
+    lone: dict[str, Any] | None
     lanes: frozenset[str]
 
 
@@ -91,8 +92,15 @@ def begin(graph: Graph, alike: Alike) -> Begun:
     rows, phase = first_stages(graph, skip, alike.waiting)
     stages = [_stage(graph, row, alike.priority) for row in rows]
     begun = Begun(
-        {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority},
+        {
+            "flow_id": alike.flow_id,
+            "flow": graph.flow,
+            "owner": alike.owner,
+            "phase": phase,
+            "priority": alike.priority,
+        },
         Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
+        stages[0] if len(stages) == 1 and rows[0].total == 1 else None,
         frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),
     )
     if len(_kinds) >= MOST_KINDS:

@@ -81,8 +81,7 @@ Wanted = Sequence[tuple[Submission, int, Graph]]
 
 def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     """Create the jobs; each comes with the id of its flow row and that row's graph."""
-    for one, _, graph in wanted:
-        _check(one, graph)
+    priorities = [_checked(one, graph) for one, _, graph in wanted]
     known: dict[int, int] = {}  # by place, the job that is the answer already
     outcomes: Mapping[int, str | None] = {}
     plain = not any(one.key or one.dedupe_key or one.after or one.subject or one.told for one, _, _ in wanted)
@@ -97,7 +96,7 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     batch = Batch()
     for place, job_id in numbered.items():
         if place not in known:
-            _add(batch, job_id, wanted[place], outcomes)
+            _add(batch, job_id, wanted[place], priorities[place], outcomes)
     yield from batch.write(alone=plain)
     if not plain:
         yield from _introduce([one for place, one in enumerate(wanted) if place not in known])
@@ -128,22 +127,30 @@ def _introduce(wanted: Wanted) -> Steps[None]:
             raise NotAllowed(f"{row['kind']} {row['id']!r} belongs to somebody else: choose another id")
 
 
-def _add(batch: Batch, job_id: int, wanted: tuple[Submission, int, Graph], outcomes: Mapping[int, str | None]) -> None:
+def _add(
+    batch: Batch,
+    job_id: int,
+    wanted: tuple[Submission, int, Graph],
+    priority: int,
+    outcomes: Mapping[int, str | None],
+) -> None:
     one, flow_id, graph = wanted
     waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
     kind, subject_id = one.subject or (None, None)
-    job = NewJob(job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
-    batch.add(graph, Alike(flow_id, one.skip, bool(waiting), priority_of(one.priority)), job, waiting)
+    job = NewJob(job_id, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
+    batch.add(graph, Alike(flow_id, one.owner, one.skip, bool(waiting), priority), job, waiting)
 
 
-def _check(one: Submission, graph: Graph) -> None:
-    priority_of(one.priority)
+def _checked(one: Submission, graph: Graph) -> int:
+    """Refuses what cannot be; the priority as a number."""
+    priority = priority_of(one.priority)
     checked_time(one.run_at)
     for name in one.skip:
         if name not in graph.numbers:
             raise BadSpec(f"flow {graph.flow!r} has no stage {name!r} to skip; it has {', '.join(graph.numbers)}")
     if one.key or one.dedupe_key or one.owner or one.subject:
         _check_names(one)
+    return priority
 
 
 def _check_names(one: Submission) -> None:

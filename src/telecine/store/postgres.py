@@ -130,8 +130,9 @@ class Postgres:
     def _values(self, statement: Statement, params: Any) -> list[Any]:
         """A list that is missing is null, which `unnest` takes for an empty one."""
         given = {**params, "now": self.now}
-        for name in statement.lists & given.keys():
-            given[name] = as_text(given[name])
+        for name, comma in statement.lists.items():
+            if name in given:
+                given[name] = as_text(given[name], comma)
         return [given.get(name) for name in statement.params]
 
     async def _reserve(self, connection: Connection, step: Reserve) -> list[int]:
@@ -143,10 +144,10 @@ class Postgres:
         while len(self._ids[step.table]) < step.count:
             ahead = self._ahead[step.table]
             self._ahead[step.table] = min(MOST_AHEAD, ahead * 2)
-            fresh = f"select nextval('{step.table}_id') as id from generate_series(1, $1)"
+            fresh = f"select string_agg(nextval('{step.table}_id')::text, ' ') from generate_series(1, $1)"
             missing = max(step.count - len(self._ids[step.table]), ahead)
             self._fetched[step.table] = clock()
-            self._ids[step.table].extend(row["id"] for row in await connection.fetch(fresh, missing))
+            self._ids[step.table].extend(map(int, (await connection.fetchval(fresh, missing)).split()))
         ids = self._ids[step.table]
         taken, self._ids[step.table] = ids[: step.count], ids[step.count :]
         return taken
@@ -196,8 +197,8 @@ def by_column(rows: Sequence[Mapping[str, Any]] | Columns) -> Mapping[str, Seque
     return {column: [row[column] for row in rows] for column in rows[0]} if rows else {}
 
 
-def as_text(items: Iterable[int | str | None]) -> str:
-    return ",".join(["" if item is None else str(item) for item in items])
+def as_text(items: Iterable[int | str | None], comma: str) -> str:
+    return comma.join(["" if item is None else str(item) for item in items])
 
 
 def _ending(steps: Steps[T], rows: Rows) -> T:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -12,9 +13,10 @@ Dialect = Literal["sqlite", "postgres"]
 
 _NAME = re.compile(r"^-- name: ([a-z_]+)$", re.MULTILINE)
 _PARAM = re.compile(r"(?<![:\w]):([a-z_]+)")
-# asyncpg looks at every element of an array as if it might be an array itself; so numbers, and words of our own
-# (states, kinds, lanes: `word[]`, never with a comma, never empty), travel as one text.
-_LISTS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean|word)\[\]")
+# asyncpg looks at every element of an array as if it might be an array itself; so numbers, words of our own (states,
+# kinds, lanes: `word[]`, never with a comma) and JSON (`line[]`: `dumps` writes no line break), none of which is ever
+# empty, travel as one text.
+_LISTS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean|word|line)\[\]")
 _COMMENT = re.compile(r"--[^\n]*")
 # What stands behind `--+` is a comment in one statement and text in its variant, which a comment names:
 # `-- With --+ it is claim_hinted: why`.
@@ -36,7 +38,7 @@ class Statement:
     text: str
     params: tuple[str, ...]
     parts: tuple[str, ...]
-    lists: frozenset[str] = frozenset()
+    lists: Mapping[str, str] = field(default_factory=dict)  # what parts the items of each in its text
 
 
 def parse(text: str) -> dict[str, str]:
@@ -65,13 +67,19 @@ def _only_more(comment: re.Match[str]) -> str:
     return comment[0].replace(_MORE, "") if comment[0].startswith(_MORE) else ""
 
 
+def _array(found: re.Match[str]) -> str:
+    name, kind = found.groups()
+    comma = "chr(10)" if kind == "line" else "','"
+    return f"string_to_array(:{name}::text, {comma}, '')::{'text' if kind in ('word', 'line') else kind}[]"
+
+
 def prepare(name: str, body: str, dialect: Dialect) -> Statement:
     sql = _COMMENT.sub("", body).replace("{now}", NOW[dialect]).strip().rstrip(";")
     params = tuple(dict.fromkeys(_PARAM.findall(sql)))
     if dialect == "sqlite":
         return Statement(name, sql, params, tuple(part.strip() for part in sql.split(";")))
-    lists = frozenset(match[0] for match in _LISTS.findall(sql))
-    sql = _LISTS.sub(r"string_to_array(:\1::text, ',', '')::\2[]", sql).replace("::word[]", "::text[]")
+    lists = {name: "\n" if kind == "line" else "," for name, kind in _LISTS.findall(sql)}
+    sql = _LISTS.sub(_array, sql)
     places = {param: f"${n}" for n, param in enumerate(params, 1)}
     sql = _PARAM.sub(lambda m: places[m.group(1)], sql)
     return Statement(name, sql, params, (sql,), lists)

@@ -3,7 +3,7 @@ with x as materialized (
     select * from unnest(:artifacts_job_id::bigint[], :artifacts_task_id::bigint[], :artifacts_token::integer[],
         :artifacts_name::text[], :artifacts_stage::text[], :artifacts_position::integer[],
         :artifacts_stage_version::integer[], :artifacts_key::text[], :artifacts_size::bigint[],
-        :artifacts_sha::text[], :artifacts_value::text[], :artifacts_facts::text[])
+        :artifacts_sha::text[], :artifacts_value::line[], :artifacts_facts::line[])
         as x (job_id, task_id, token, name, stage, position, stage_version, key, size, sha256, value, facts)
 ), f as (
     -- The bytes of what is replaced.
@@ -64,5 +64,5 @@ where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.bea
 insert into job_log (job_id, task_id, token, at, kind, level, message, data)
 select t.job_id, x.task_id, x.token, {now}, x.kind, x.level, x.message, x.data::jsonb
 from unnest(:lines_task_id::bigint[], :lines_token::integer[], :lines_kind::text[], :lines_level::text[],
-    :lines_message::text[], :lines_data::text[]) with ordinality as x (task_id, token, kind, level, message, data, n)
+    :lines_message::text[], :lines_data::line[]) with ordinality as x (task_id, token, kind, level, message, data, n)
 join task t on t.id = x.task_id and t.token = x.token order by x.n

@@ -11,11 +11,11 @@ with clock as materialized (
 ), j as (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
-    select x.id, :flow_id, :flow, x.owner, x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
+    select x.id, :flow_id, :flow, :owner, x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
         x.dedupe_key, x.run_at, x.waits, (select now from clock)
-    from unnest(:jobs_id::bigint[], :jobs_owner::text[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
-        :jobs_spec::text[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
-        as x (id, owner, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
+    from unnest(:jobs_id::bigint[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
+        :jobs_spec::line[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
+        as x (id, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
 ), s as (
     insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
     select x.id, a.number, a.name, a.state, a.waits, a.total, a.total, case when a.state = 'skipped' then (select now from clock) end
@@ -37,6 +37,25 @@ with clock as materialized (
 insert into event (at, kind, job_id, data)
 select (select now from clock), 'job.created', x.id, case when x.waits > 0 then jsonb_build_object('waits', x.waits) end
 from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits)
+
+-- name: submit_lone
+-- The same for one job of one stage: its arrays would cost more than its rows.
+with j as (
+    insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
+        waits, created_at)
+    values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
+        :waits, {now})
+), s as (
+    insert into stage (job_id, number, name, state, waits, total, remaining)
+    values (:id, :number, :name, :state, 0, 1, 1)
+), t as (
+    insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
+    values (nextval('task_id'), :id, :number, 0, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, false),
+        case when :state = 'ready' then greatest(:run_at, {now}) end,
+        case when :state = 'ready' then greatest(:run_at, {now}) - :boost::bigint end, :max_attempts, :stall_ms, :limit_ms)
+)
+insert into event (at, kind, job_id, data)
+values ({now}, 'job.created', :id, case when :waits > 0 then jsonb_build_object('waits', :waits) end)
 
 -- name: after_add
 insert into job_after (job_id, after_id) select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])
@@ -180,7 +199,7 @@ where (kind, id) in (select * from unnest(:kinds::text[], :ids::text[])) order b
 -- name: subject_put
 insert into subject (kind, id, owner, facts, created_at, updated_at)
 select kind, id, owner, facts::jsonb, {now}, {now}
-from unnest(:subjects_kind::text[], :subjects_id::text[], :subjects_owner::text[], :subjects_facts::text[])
+from unnest(:subjects_kind::text[], :subjects_id::text[], :subjects_owner::text[], :subjects_facts::line[])
     as x (kind, id, owner, facts)
 on conflict (kind, id) do update set facts = subject.facts || excluded.facts, updated_at = excluded.updated_at
 

@@ -53,7 +53,7 @@ with due as materialized (
     -- One by one, in this order: a plan for all at once might take them as they lie.
     from unnest(array(select distinct job_id from picked order by job_id)) as p (id)
     where j.id = p.id and not (j.cancel_asked or j.failing)
-    returning j.id
+    returning j.id, j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation
 ), halted as materialized (
     select job_id as id from picked
     where (select count(distinct job_id) from picked) > (select count(*) from begun)
@@ -75,7 +75,8 @@ with due as materialized (
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
     j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, g.losses, g.releases, g.rank, false as halted,
     (select yes from due) as due --+ , g.lane
-from granted g join job j on j.id = g.job_id
+-- Each has its match on the other side. Said as a full join, which cannot be planned as a nested loop.
+from granted g full join begun j on j.id = g.job_id
 union all
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
     j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, false,
@@ -121,9 +122,9 @@ from task t where t.id = any (:ids::bigint[]) and t.state || '' = 'running' orde
 with m as materialized (
     select x.*, t.job_id, t.stage, t.tries as try, t.worker, t.claimed_at, t.lease_until
     from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::word[], :moves_ready_at::bigint[],
-        :moves_tries::integer[], :moves_losses::integer[], :moves_releases::integer[], :moves_result::text[],
-        :moves_error::text[], :moves_outcome::word[], :moves_digest::word[], :moves_generation::integer[],
-        :moves_kind::word[], :moves_data::text[])
+        :moves_tries::integer[], :moves_losses::integer[], :moves_releases::integer[], :moves_result::line[],
+        :moves_error::line[], :moves_outcome::word[], :moves_digest::word[], :moves_generation::integer[],
+        :moves_kind::word[], :moves_data::line[])
         with ordinality as x (id, token, state, ready_at, tries, losses, releases, result, error, outcome, digest, generation,
             kind, data, n)
     -- Lateral, with a limit: otherwise the planner would look for running tasks instead of for these.
@@ -159,7 +160,7 @@ with m as materialized (
         outcome = case when x.status in ('completed', 'failed', 'cancelled') then x.status end,
         ended_at = case when x.status in ('completed', 'failed', 'cancelled') then :at::bigint end
     from unnest(:jobs_id::bigint[], :jobs_status::word[], :jobs_phase::word[], :jobs_failing::boolean[],
-        :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::text[])
+        :jobs_stopped::boolean[], :jobs_warnings::integer[], :jobs_error::line[])
         as x (id, status, phase, failing, stopped, warnings, error)
     where job.id = x.id
 )
@@ -168,7 +169,7 @@ select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.d
     select m.kind, m.job_id, m.id as task_id, m.stage, m.token, m.worker, m.data, 0 as turn, m.n from m
     union all
     select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
-    from unnest(:events_kind::word[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::text[])
+    from unnest(:events_kind::word[], :events_job_id::bigint[], :events_stage::smallint[], :events_data::line[])
         with ordinality as x (kind, job_id, stage, data, n)
 ) y order by y.turn, y.n
 
@@ -182,7 +183,7 @@ select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.d
 with clock as materialized (
     select {now} as at
 ), m as materialized (
-    select * from unnest(:ids::bigint[], :tokens::integer[], :generations::integer[], :digests::word[], :results::text[])
+    select * from unnest(:ids::bigint[], :tokens::integer[], :generations::integer[], :digests::word[], :results::line[])
         with ordinality as x (id, token, generation, digest, result, n)
 ), held as materialized (
     select m.*, t.job_id, t.stage, t.tries, t.worker, t.claimed_at
@@ -242,7 +243,7 @@ select nextval('task_id'), x.job_id, x.stage, x.position, x.lane, x.state, x.par
 from unnest(:tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
     :tasks_lane::word[], :tasks_state::word[], :tasks_parked::boolean[], :tasks_optional::boolean[],
     :tasks_ready_at::bigint[], :tasks_rank::bigint[], :tasks_max_attempts::integer[], :tasks_stall_ms::bigint[],
-    :tasks_limit_ms::bigint[], :tasks_patience_ms::bigint[], :tasks_ended_at::bigint[], :tasks_input::text[])
+    :tasks_limit_ms::bigint[], :tasks_patience_ms::bigint[], :tasks_ended_at::bigint[], :tasks_input::line[])
     as x (job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
         patience_ms, ended_at, input)
 
