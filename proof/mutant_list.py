@@ -163,7 +163,7 @@ CLAIM = [
     mutant(
         "a repeat of an older request is granted anew",
         f"{PG}/tasks.sql",
-        " and not exists (select 1 from again)",
+        "and not exists (select 1 from task where worker = :worker and state = 'running' and request = :request)",
         "",
         f"{CONTRACT}/test_lanes.py",
         quick=True,

@@ -1,7 +1,13 @@
 """Claim: who gets what, in which order, and what a repeat gets."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from telecine.engine import Submission
 from telecine.facts import HOUR, LEASE, MINUTE, SECOND, Done
+from telecine.store import Steps
 from tests.bed import Bed, named
 from tests.make import a_flow, a_stage
 
@@ -173,3 +179,37 @@ async def test_settled_work_opens_what_follows_for_the_same_claim(bed: Bed) -> N
     await bed.say(first, Done())
 
     assert named(await bed.claim(5)) == [("join", 0)]
+
+
+@pytest.mark.parametrize("bed", ["postgres"], indirect=True)
+async def test_what_stands_behind_a_job_that_winds_down_is_granted_at_once(bed: Bed) -> None:
+    await bed.enact(a_flow("cut"))
+    halting, next_one = await bed.submit(), await bed.submit()
+    # As if somebody had asked for the end and died before its task was cancelled.
+    await bed.sql(f"update job set cancel_asked = true where id = {halting} returning 1")
+
+    leases = await bed.claim(1)
+
+    assert [lease.job_id for lease in leases] == [next_one]
+    assert await bed.status(halting) == "cancelled"
+
+
+async def test_a_claim_that_finds_nothing_looks_once_more_and_writes_nothing(bed: Bed) -> None:
+    """An idle fleet asks every second: two statements, of which one reads."""
+    await bed.enact(a_flow("cut"))
+    await bed.submit(run_at=bed.now + MINUTE)
+    asked: list[str] = []
+    steps = bed.store.run
+
+    async def run(make: Callable[[], Steps[Any]]) -> Any:
+        asked.append("run")
+        return await steps(make)
+
+    bed.store.run = run  # type: ignore[method-assign]
+
+    early = await bed.claim()
+    bed.pass_time(MINUTE)
+    due = await bed.claim()
+
+    assert (early, len(due)) == ([], 1)
+    assert len(asked) == 1 + 3, "once in vain; then in vain, unparked, granted"

@@ -185,10 +185,13 @@ class Engine:
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:
             await self.wind_down(job_id)
-        if not rows or (len(rows) < wanted and rows[0]["due"]):
-            self.bell.ring(await self.store.run(claiming.unpark))
+        due = bool(rows) and rows[0]["due"]
         if not rows:
-            # What fell due just now can be granted. So is, to a repeat, what the first was granted while it waited.
+            rows, due = await self.store.read(lambda: claiming.overlooked(ask))
+        if due and len(rows) < wanted:
+            self.bell.ring(await self.store.run(claiming.unpark))
+        if not rows and (due or halted):
+            # What fell due just now can be granted, or what stands behind a job that winds down.
             rows = [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
         if self.hints is not None:
             claiming.judge(self.hints, ask, rows)

@@ -56,13 +56,19 @@ def claim(ask: Claim) -> Steps[Rows]:
     return rows
 
 
+def overlooked(ask: Claim) -> Steps[tuple[Rows, bool]]:
+    """For a claim that got nothing: what its first asking was granted, if it is a repeat; is something parked due?"""
+    rows = yield Ask("overlooked", {"worker": ask.worker, "request": ask.request})
+    return [row for row in rows if row["id"] is not None], bool(rows[0]["due"])
+
+
 async def hinted(hints: Hints, ask: Claim) -> Claim:
     """The same claim, with ids to look at first."""
     return replace(ask, hinted=await hints.take(list(ask.lanes), ask.wanted))
 
 
 def judge(hints: Hints, ask: Claim, rows: Rows) -> None:
-    hints.judge(ask.hinted or (), [(row["lane"], row["id"]) for row in rows if not row["halted"]], ask.wanted)
+    hints.judge(ask.hinted or (), [(row["lane"], row["id"]) for row in rows], ask.wanted)
 
 
 def unpark(wanted: int = 1_000) -> Steps[frozenset[str]]:

@@ -3,9 +3,8 @@
 -- The worker's row is locked, so a drain that was acknowledged is obeyed. Tasks are locked first, then jobs, in id
 -- order, by the update that begins them: it waits for whoever holds one and looks at it anew, so a cancel that
 -- commits meanwhile is seen. A job that was begun before is written again all the same: to lock it costs no less. A
--- repeat of the request returns what the first one was granted. If it comes while the first is still under way, it waits
--- for it at the worker's row, sees there that its request was granted, and returns nothing: asked once more, it finds
--- the leases.
+-- repeat of the request gets nothing: what the first one was granted is told by `overlooked`. If it comes while the
+-- first is still under way, it waits for it at the worker's row and sees there that its request was granted.
 -- Sets are handed on as arrays: joins between them would be planned as nested loops.
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
 -- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk. It says
@@ -17,11 +16,10 @@ with due as materialized (
 ), me as materialized (
     select request from worker where id = :worker and mode = 'active' and gone_at is null and revoked_at is null
     for no key update
-), again as materialized (
-    select t.id from task t where t.worker = :worker and t.state = 'running' and t.request = :request
 ), served as materialized (
     select l.lane from unnest(:lanes::text[], :flows::text[]) as l (lane, flow)
-    where exists (select 1 from me where request is distinct from :request) and not exists (select 1 from again)
+    where exists (select 1 from me where request is distinct from :request)
+      and not exists (select 1 from task where worker = :worker and state = 'running' and request = :request)
       and not exists (select 1 from flow f where f.name = l.flow and f.paused)
 --+ ), hinted as materialized (
 --+     select t.id, t.job_id, t.rank from task t
@@ -78,15 +76,21 @@ select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.
 -- Each has its match on the other side. Said as a full join, which cannot be planned as a nested loop.
 from granted g full join begun j on j.id = g.job_id
 union all
-select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, false,
-    (select yes from due) --+ , t.lane
-from again join task t on t.id = again.id join job j on j.id = t.job_id
-union all
 select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
     (select yes from due) --+ , null
 from picked p where p.job_id = any (array(select id from halted))
 order by rank, id
+
+-- name: overlooked
+-- For a claim that got nothing: is it a repeat, with leases already? If not: could something parked be unparked by now?
+-- Reads only. Always a row; without a lease its id is null.
+select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, t.lane, x.due
+from (select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as due) x
+left join (
+    task t join job j on j.id = t.job_id
+) on t.worker = :worker and t.state = 'running' and t.request = :request
+order by t.rank, t.id
 
 -- name: glance
 -- Is there anything for these lanes? Reads only; wakes the writer for nothing otherwise.

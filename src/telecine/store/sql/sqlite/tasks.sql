@@ -49,6 +49,14 @@ from task t join job j on j.id = t.job_id
 where t.worker = :worker and t.state = 'running' and t.request = :request
 order by t.rank, t.id
 
+-- name: overlooked
+select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, t.lane, x.due
+from (select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as due) x
+left join task t on t.worker = :worker and t.state = 'running' and t.request = :request
+left join job j on j.id = t.job_id
+order by t.rank, t.id
+
 -- name: glance
 select exists (
     select 1 from json_each(:lanes) as l
