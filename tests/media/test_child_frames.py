@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -9,8 +10,11 @@ from typing import Any
 
 import av
 import pytest
+from av.video.frame import VideoFrame
 
 from telecine.media.child import talk, video
+from telecine.media.child.frames import Frames
+from telecine.media.child.scaling import Scaler
 from telecine.media.child.talk import Refused
 from telecine.media.orders import EncodeVideo
 from tests.media import drive
@@ -20,6 +24,7 @@ from tests.media.shoot import Film, shoot
 from tests.media.test_child_video import BIG, chunk
 
 EVERY_TEN = {"x264-params": "keyint=10:min-keyint=10:scenecut=0:bframes=0"}
+ONE_GOP = "keyint=100:min-keyint=100:scenecut=0:bframes=3:b-adapt=0"
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +47,21 @@ def signs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(talk, "_BETWEEN_SIGNS", 0.0)
     monkeypatch.setattr(Listener, "say", listen)
     return said
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """The times of all frames that a decoder gave, wanted or not."""
+    given: list[int | None] = []
+    decode = Frames._decoded
+
+    def count(self: Frames, back: int) -> Iterator[VideoFrame]:
+        for frame in decode(self, back):
+            given.append(frame.pts)
+            yield frame
+
+    monkeypatch.setattr(Frames, "_decoded", count)
+    return given
 
 
 def with_a_hole(order: EncodeVideo, number: int) -> EncodeVideo:
@@ -120,3 +140,47 @@ def test_packets_that_give_no_frame_are_signs_of_life_too(film: Looked, signs: l
     carry_out(video.run, replace(whole, keys=whole.keys[:1], drops=True), tmp_path, spoilt)
 
     assert len(signs) >= 75
+
+
+def test_what_no_frame_refers_to_is_not_decoded_on_the_way_to_the_first_one(
+    decoded: list[int | None], tmp_path: Path
+) -> None:
+    film = drive.look(shoot(tmp_path / "film.mp4", Film(options={"x264-params": ONE_GOP}, voices=())), tmp_path)
+    order = chunk(film, {BIG: [2]})
+
+    sparing = encoded(order, film, tmp_path)
+    some = decoded.copy()
+    decoded.clear()
+    thorough = encoded(replace(order, mend=True), film, tmp_path)
+
+    assert decoded == list(order.times[:75])
+    assert some[-25:] == decoded[-25:]
+    assert 10 < len(some) - 25 <= 30  # of 50 on the way, with three B frames in four
+    assert sparing.segments == thorough.segments, "bit by bit"
+
+
+def test_of_a_codec_that_does_not_say_it_everything_is_decoded(decoded: list[int | None], tmp_path: Path) -> None:
+    shot = Film(codec="libx265", options={"x265-params": ONE_GOP + ":log-level=error"}, voices=())
+    film = drive.look(shoot(tmp_path / "film.mp4", shot), tmp_path)
+    order = chunk(film, {BIG: [2]})
+
+    encoded(order, film, tmp_path)
+
+    assert decoded == list(order.times[:75])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "word"),
+    [
+        ("loop", "loop=1:size=1:start=3", "where 3 belongs"),
+        ("select", r"not(eq(n\,7))", "where 7 belongs"),
+        ("tpad", "stop=1", "after the last"),
+    ],
+)
+def test_a_filter_that_makes_or_drops_a_frame_is_found_out(
+    film: Looked, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, arguments: str, word: str
+) -> None:
+    monkeypatch.setattr(Scaler, "_corrections", lambda self: iter([(name, arguments)]))
+
+    with pytest.raises(Refused, match=word):
+        encoded(chunk(film, {BIG: [0]}), film, tmp_path)

@@ -26,6 +26,7 @@ class Encoder:
     def __init__(self, rung: Rung, timing: Timing, *, segment: int = 0, threads: int = 1) -> None:
         self.rung = rung
         self._rate = timing.rate
+        self._tick = 1 / timing.rate
         self._sink = muxer.Sink()
         fragment = segment * (timing.per_segment // timing.gop) + 1
         self._container: OutputContainer = av.open(
@@ -45,10 +46,13 @@ class Encoder:
     def encode(self, frame: VideoFrame, number: int) -> list[bytes]:
         """Take frame `number` of the film; answer the fragments that are finished by now."""
         frame.pts = number
-        frame.time_base = 1 / self._rate
+        frame.time_base = self._tick
         frame.duration = 1
         frame.pict_type = 0  # else keyframes of the source become keyframes here
-        self._container.mux(self._stream.encode(frame))
+        packets = self._stream.encode(frame)
+        if not packets:
+            return []
+        self._container.mux(packets)
         return self._sink.taken()
 
     def finish(self) -> list[bytes]:
@@ -83,7 +87,7 @@ class Encoder:
     def _describe(self, context: VideoCodecContext, family: Family, threads: int) -> None:
         context.width, context.height = self.rung.width, self.rung.height
         context.pix_fmt = family.pixels
-        context.time_base = 1 / self._rate
+        context.time_base = self._tick
         context.framerate = self._rate
         # On the context: only then does the muxer write `colr`.
         context.color_primaries, context.color_trc, context.colorspace = self.rung.colour

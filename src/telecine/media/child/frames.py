@@ -6,6 +6,10 @@ keyframe, then two. An order whose keyframes end before that begins with the fil
 seek: then it is read from the beginning. What came before was right, so nothing is done twice.
 
 A frame that never comes fails the order; if it may `mend`, the one before stands in for it.
+
+Before the first wanted frame only those are decoded that another frame may refer to. H.264 says of each frame whether
+one does (`nal_ref_idc`), so the others are left out there without a trace. HEVC does not: its word holds within a layer
+of time only. A way from further back, and an order that may show the frame before the first, leave nothing out.
 """
 
 from __future__ import annotations
@@ -110,7 +114,8 @@ class Frames:
             prepare(stream, self._order.limits.threads)
             try:
                 self._seek(container, stream, back)
-                yield from self._out_of(demuxed(container, stream))
+                packets = demuxed(container, stream)
+                yield from self._out_of(self._spared(packets, stream) if self._may_spare(back) else packets)
             except FFmpegError as error:  # no way to the place, or none further: the caller tries another one
                 if not is_damage(error):
                     raise
@@ -124,6 +129,19 @@ class Frames:
                 if not is_damage(error):
                     raise
                 self._refused.add(packet.pts)
+
+    def _may_spare(self, back: int) -> bool:
+        """Only on the first way, and only if another is left."""
+        picture, is_first = self._order.picture, back == 0 < self._furthest()
+        return is_first and picture.codec == "h264" and not picture.interlaced and not self._order.mend
+
+    def _spared(self, packets: Iterator[Packet[VideoStream]], stream: VideoStream) -> Iterator[Packet[VideoStream]]:
+        """The same packets; the decoder is told which of them it may leave out."""
+        context, first = stream.codec_context, self._order.times[self._at]
+        for packet in packets:
+            is_before = packet.pts is not None and packet.pts < first
+            context.skip_frame = "NONREF" if is_before else "DEFAULT"
+            yield packet
 
     def _seek(self, container: InputContainer, stream: VideoStream, back: int) -> None:
         nearest = self._nearest()

@@ -50,7 +50,7 @@ class Scaler:
         head.link_to(split)
         self._sinks = [self._branch(split, number, rung) for number, rung in enumerate(rungs)]
         self._graph.configure()
-        # What was put in and has not come out, for each sink. In order: a deinterlacer changes the time base.
+        # What was put in and has not come out, for each sink, in order.
         self._inside: list[deque[range]] = [deque() for _ in rungs]
 
     def fits(self, frame: VideoFrame, rungs: Sequence[Rung]) -> bool:
@@ -72,13 +72,20 @@ class Scaler:
         yield from self._come_out()
         if any(self._inside):
             raise Refused("filter_failed", f"the filters kept {len(self._inside[0])} frames")
+        if any(_pulled(sink) for sink in self._sinks):
+            raise Refused("filter_failed", "the filters made a frame of their own after the last")
 
     def _come_out(self) -> Iterator[tuple[Rung, range, VideoFrame]]:
+        """No more than went in: to ask a sink that is empty costs an exception, for each frame of each rung.
+
+        So a frame too many is met here as the next one, and its time tells.
+        """
         for rung, sink, waiting in zip(self.rungs, self._sinks, self._inside, strict=True):
-            for frame in _pulled(sink):
-                if not waiting:
-                    raise Refused("filter_failed", "the filters made a frame of their own")
-                yield rung, waiting.popleft(), frame
+            while waiting and (frame := _pulled(sink)):
+                numbers = waiting.popleft()
+                if frame.time != numbers.start:  # in seconds: a deinterlacer counts in halves of them
+                    raise Refused("filter_failed", f"the filters made frame {frame.time} where {numbers.start} belongs")
+                yield rung, numbers, frame
 
     def _head(self, frame: VideoFrame) -> FilterContext:
         """Everything that is done once for all rungs."""
@@ -135,14 +142,13 @@ def _conversion(had: colour.Colour, wanted: colour.Colour) -> list[str]:
     return words
 
 
-def _pulled(sink: FilterContext) -> Iterator[VideoFrame]:
-    while True:
-        try:
-            frame = sink.pull()
-        except (NothingYet, NoMore):
-            return
-        if isinstance(frame, VideoFrame):
-            yield frame
+def _pulled(sink: FilterContext) -> VideoFrame | None:
+    """The next frame; None: there is none, or none yet."""
+    try:
+        frame = sink.pull()
+    except (NothingYet, NoMore):
+        return None
+    return frame if isinstance(frame, VideoFrame) else None
 
 
 def _kind_of(frame: VideoFrame) -> tuple[int, int, str, int]:

@@ -119,16 +119,16 @@ def _placed(parts: list[Fragment]) -> tuple[tuple[int, int, int, int], ...]:
 
 def check(parts: list[Fragment], timing: Timing, number: int, rung: str) -> None:
     """Compare a segment with the plan: each frame's time, the keyframes, the numbers of its fragments."""
-    frames = timing.frames_of(number)
-    wanted = [frame * timing.step for frame in frames]
+    frames, step = timing.frames_of(number), timing.step
+    wanted = [frame * step for frame in frames]
     shown = sorted(time for part in parts for time in part.times())
     per_segment = timing.per_segment // timing.gop
     sequence = [number * per_segment + place + 1 for place in range(len(parts))]
-    begins = [frame * timing.step for frame in frames[:: timing.gop]]
+    begins = [frame * step for frame in frames[:: timing.gop]]
     wrong = (
         "other frames" if shown != wanted
         else "other fragments" if [part.start for part in parts] != begins
-        else "other durations" if sum(part.duration for part in parts) != len(frames) * timing.step
+        else "other durations" if sum(part.duration for part in parts) != len(frames) * step
         else "other sequence numbers" if [part.sequence for part in parts] != sequence
         else "a fragment that begins without a keyframe" if not all(part.first_is_key for part in parts)
         else None
