@@ -112,7 +112,7 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
         "claim_hinted": {"worker": bed.worker, "request": "s", **lanes, "wanted": 20, "ttl": LEASE, "hinted": held},
         "lane_heads": {"lanes": lanes["lanes"], "wanted": 20},
         "glance": {"lanes": lanes["lanes"]},
-        "overlooked": {"worker": bed.worker, "request": "r"},
+        "overlooked": {"worker": bed.worker, "request": "r", **lanes},
         "unpark": {"wanted": 1_000},
         "task_hold": {"ids": held},
         "job_hold": {"ids": [(sizes.finished + n) // PER_JOB + 1 for n in range(HELD)]},

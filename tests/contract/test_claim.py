@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import asyncpg
 import pytest
 
 from telecine.engine import Submission
@@ -194,22 +195,69 @@ async def test_what_stands_behind_a_job_that_winds_down_is_granted_at_once(bed: 
     assert await bed.status(halting) == "cancelled"
 
 
-async def test_a_claim_that_finds_nothing_looks_once_more_and_writes_nothing(bed: Bed) -> None:
-    """An idle fleet asks every second: two statements, of which one reads."""
+async def test_a_claim_that_finds_nothing_writes_once_and_looks_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is with an idle fleet, every second; also if there is work that is not for now, or paused."""
     await bed.enact(a_flow("cut"))
     await bed.submit(run_at=bed.now + MINUTE)
+    await bed.enact(a_flow("cut", name="other"))
+    await bed.submit("other")
+    await bed.engine.pause("other")
     asked: list[str] = []
-    steps = bed.store.run
-
-    async def run(make: Callable[[], Steps[Any]]) -> Any:
-        asked.append("run")
-        return await steps(make)
-
-    bed.store.run = run  # type: ignore[method-assign]
+    for name in ("run", "read"):
+        monkeypatch.setattr(bed.store, name, _noted(getattr(bed.store, name), name, asked))
 
     early = await bed.claim()
+    in_vain = asked.copy()
     bed.pass_time(MINUTE)
+    asked.clear()
     due = await bed.claim()
 
-    assert (early, len(due)) == ([], 1)
-    assert len(asked) == 1 + 3, "once in vain; then in vain, unparked, granted"
+    assert (early, in_vain) == ([], ["run", "read"])
+    assert (len(due), asked) == (1, ["run", "read", "run", "run"]), "in vain, looked, unparked, granted"
+
+
+def _noted(ask: Callable[..., Any], name: str, asked: list[str]) -> Callable[..., Any]:
+    async def noted(make: Callable[[], Steps[Any]]) -> Any:
+        asked.append(name)
+        return await ask(make)
+
+    return noted
+
+
+async def test_a_claim_that_comes_up_short_unparks_what_is_due(bed: Bed) -> None:
+    await bed.enact(a_flow("cut"))
+    later = await bed.submit(run_at=bed.now + MINUTE)
+    now = await bed.submit()
+    bed.pass_time(MINUTE)
+
+    enough = await bed.claim(1)
+    parked = [(await bed.tasks(later))[0]["parked"]]
+    await bed.submit()
+    short = await bed.claim(2)
+    parked.append((await bed.tasks(later))[0]["parked"])
+
+    assert ([lease.job_id for lease in enough], len(short)) == ([now], 1)
+    assert [bool(value) for value in parked] == [True, False]
+
+
+@pytest.mark.parametrize("bed", ["postgres"], indirect=True)
+async def test_what_another_locked_and_did_not_take_is_granted_at_once(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim locks as many as it wants in each of its lanes, and takes only the best of them."""
+    await bed.enact(a_flow("cut"))
+    job_id = await bed.submit()
+    other = await asyncpg.connect(bed.url)
+    await other.execute(f"begin; select 1 from task where job_id = {job_id} for no key update")
+    read = bed.store.read
+
+    async def read_later(make: Callable[[], Steps[Any]]) -> Any:
+        await other.execute("rollback")
+        return await read(make)
+
+    monkeypatch.setattr(bed.store, "read", read_later)
+
+    leases = await bed.claim(1)
+
+    await other.close()
+    assert [lease.job_id for lease in leases] == [job_id]

@@ -14,7 +14,7 @@ INDEXES = {
     "claim_hinted": {"task_ready", "task_pkey"},
     "lane_heads": {"task_ready"},
     "glance": {"task_ready", "task_parked"},
-    "overlooked": {"task_running", "task_parked"},
+    "overlooked": {"task_running", "task_parked", "task_ready"},
     "unpark": {"task_parked"},
     "task_hold": {"task_pkey"},
     "overdue": {"task_running"},

@@ -6,7 +6,7 @@ at hand; the HTTP server says the same words for one that has not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -185,19 +185,24 @@ class Engine:
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:
             await self.wind_down(job_id)
-        due = bool(rows) and rows[0]["due"]
+        due, standing = bool(rows) and rows[0]["due"], False
         if not rows:
-            rows, due = await self.store.read(lambda: claiming.overlooked(ask))
+            rows, due, standing = await self.store.read(lambda: claiming.overlooked(ask))
         if due and len(rows) < wanted:
             self.bell.ring(await self.store.run(claiming.unpark))
-        if not rows and (due or halted):
-            # What fell due just now can be granted, or what stands behind a job that winds down.
+        if not rows and (due or standing):
+            # What fell due just now can be granted, or what others had locked and did not take.
             rows = [row for row in await self.store.run(lambda: claiming.claim(ask)) if not row["halted"]]
         if self.hints is not None:
             claiming.judge(self.hints, ask, rows)
-        graphs = await self.store.read(lambda: claiming.graphs_for(rows, self.shelf)) if rows else {}
+        graphs = await self._graphs_of({row["flow_id"] for row in rows})
         self._reception.remember((row, graphs[row["flow_id"]]) for row in rows)
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
+
+    async def _graphs_of(self, flow_ids: Collection[int]) -> Mapping[int, Graph]:
+        """From the shelf, mostly: whoever has claimed waits for no reader."""
+        known = self.shelf.known(flow_ids)
+        return await self.store.read(lambda: self.shelf.fetch(flow_ids)) if known is None else known
 
     async def wind_down(self, job_id: int) -> None:
         """Cancel what waits in a job that was stopped; end it if nothing runs."""

@@ -19,7 +19,6 @@ class Alike(NamedTuple):
     """What new jobs have in common that are written together."""
 
     flow_id: int
-    owner: str
     skip: tuple[str, ...]
     waiting: bool
     priority: int
@@ -29,6 +28,7 @@ class NewJob(NamedTuple):
     """What is a new job's own."""
 
     id: int
+    owner: str
     subject_kind: str | None
     subject_id: str | None
     spec: str
@@ -92,13 +92,7 @@ def begin(graph: Graph, alike: Alike) -> Begun:
     rows, phase = first_stages(graph, skip, alike.waiting)
     stages = [_stage(graph, row, alike.priority) for row in rows]
     begun = Begun(
-        {
-            "flow_id": alike.flow_id,
-            "flow": graph.flow,
-            "owner": alike.owner,
-            "phase": phase,
-            "priority": alike.priority,
-        },
+        {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority},
         Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
         stages[0] if len(stages) == 1 and rows[0].total == 1 else None,
         frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from telecine.engine.shelf import Shelf
 from telecine.facts import Brief, Json, Kept, Lease, Millis, WorkerId
@@ -40,14 +40,7 @@ class Claim:
 
 def claim(ask: Claim) -> Steps[Rows]:
     """One statement; rows of jobs that wind down come back with `halted`."""
-    params = {
-        "worker": ask.worker,
-        "request": ask.request,
-        "lanes": list(ask.lanes),
-        "flows": list(ask.lanes.values()),
-        "wanted": ask.wanted,
-        "ttl": ask.ttl,
-    }
+    params = {"worker": ask.worker, "request": ask.request, **_lanes(ask), "wanted": ask.wanted, "ttl": ask.ttl}
     rows: Rows
     if ask.hinted is None:
         rows = yield Ask("claim", params, whole=True)
@@ -56,10 +49,22 @@ def claim(ask: Claim) -> Steps[Rows]:
     return rows
 
 
-def overlooked(ask: Claim) -> Steps[tuple[Rows, bool]]:
-    """For a claim that got nothing: what its first asking was granted, if it is a repeat; is something parked due?"""
-    rows = yield Ask("overlooked", {"worker": ask.worker, "request": ask.request})
-    return [row for row in rows if row["id"] is not None], bool(rows[0]["due"])
+def _lanes(ask: Claim) -> dict[str, list[str]]:
+    return {"lanes": list(ask.lanes), "flows": list(ask.lanes.values())}
+
+
+class Overlooked(NamedTuple):
+    """What a claim that got nothing may have missed: leases of its first asking; work that is due, or stands there."""
+
+    rows: Rows
+    due: bool
+    standing: bool
+
+
+def overlooked(ask: Claim) -> Steps[Overlooked]:
+    rows = yield Ask("overlooked", {"worker": ask.worker, "request": ask.request, **_lanes(ask)})
+    leases = [row for row in rows if row["id"] is not None]
+    return Overlooked(leases, bool(rows[0]["due"]), bool(rows[0]["standing"]))
 
 
 async def hinted(hints: Hints, ask: Claim) -> Claim:
@@ -80,10 +85,6 @@ def unpark(wanted: int = 1_000) -> Steps[frozenset[str]]:
 def glance(lanes: Mapping[str, str]) -> Steps[bool]:
     rows = yield Ask("glance", {"lanes": list(lanes)}, whole=True)
     return bool(rows[0]["found"])
-
-
-def graphs_for(rows: Rows, shelf: Shelf) -> Steps[dict[int, Graph]]:
-    return shelf.fetch(row["flow_id"] for row in rows)
 
 
 def lease_of(row: Row, worker: WorkerId, graph: Graph) -> Lease:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from telecine.errors import NotFound
 from telecine.graph import Graph, from_json
@@ -19,6 +19,10 @@ class Shelf:
     def get(self, flow_id: int) -> Graph | None:
         """The graph, if it is on the shelf."""
         return self._graphs.get(flow_id)
+
+    def known(self, flow_ids: Iterable[int]) -> Mapping[int, Graph] | None:
+        """The shelf, if all of these are on it."""
+        return self._graphs if all(flow_id in self._graphs for flow_id in flow_ids) else None
 
     def fetch(self, flow_ids: Iterable[int]) -> Steps[dict[int, Graph]]:
         """The graphs with these ids; reads those that are not on the shelf yet."""

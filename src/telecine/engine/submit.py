@@ -71,7 +71,7 @@ def priority_of(value: int | str) -> int:
 
 def checked_time(run_at: Instant | None) -> Instant | None:
     """A moment in milliseconds since 1970 that every database can hold."""
-    if run_at is not None and (isinstance(run_at, bool) or not 0 <= run_at < LATEST):
+    if run_at is not None and (type(run_at) is not int or not 0 <= run_at < LATEST):
         raise BadSpec(f"run_at {run_at} is no moment in milliseconds since 1970")
     return run_at
 
@@ -137,8 +137,8 @@ def _add(
     one, flow_id, graph = wanted
     waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
     kind, subject_id = one.subject or (None, None)
-    job = NewJob(job_id, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
-    batch.add(graph, Alike(flow_id, one.owner, one.skip, bool(waiting), priority), job, waiting)
+    job = NewJob(job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
+    batch.add(graph, Alike(flow_id, one.skip, bool(waiting), priority), job, waiting)
 
 
 def _checked(one: Submission, graph: Graph) -> int:

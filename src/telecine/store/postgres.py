@@ -8,7 +8,7 @@ whether its transaction was committed, and may repeat it, since every word is re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
@@ -197,8 +197,11 @@ def by_column(rows: Sequence[Mapping[str, Any]] | Columns) -> Mapping[str, Seque
     return {column: [row[column] for row in rows] for column in rows[0]} if rows else {}
 
 
-def as_text(items: Iterable[int | str | None], comma: str) -> str:
-    return comma.join(["" if item is None else str(item) for item in items])
+def as_text(items: Sequence[int | str | None], comma: str) -> str:
+    text = comma.join(["" if item is None else str(item) for item in items])
+    # An item that were taken for two would shift all that follow.
+    assert text.count(comma) == max(0, len(items) - 1), f"an item holds {comma!r}"
+    return text
 
 
 def _ending(steps: Steps[T], rows: Rows) -> T:

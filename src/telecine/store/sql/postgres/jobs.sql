@@ -11,11 +11,11 @@ with clock as materialized (
 ), j as (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
-    select x.id, :flow_id, :flow, :owner, x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
+    select x.id, :flow_id, :flow, x.owner, x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
         x.dedupe_key, x.run_at, x.waits, (select now from clock)
-    from unnest(:jobs_id::bigint[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
+    from unnest(:jobs_id::bigint[], :jobs_owner::text[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
         :jobs_spec::line[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
-        as x (id, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
+        as x (id, owner, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
 ), s as (
     insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
     select x.id, a.number, a.name, a.state, a.waits, a.total, a.total, case when a.state = 'skipped' then (select now from clock) end
@@ -43,8 +43,8 @@ from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits)
 with j as (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
-    values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
-        :waits, {now})
+    values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec::text::jsonb, :dedupe_key,
+        :run_at, :waits, {now})
 ), s as (
     insert into stage (job_id, number, name, state, waits, total, remaining)
     values (:id, :number, :name, :state, 0, 1, 1)
