@@ -50,8 +50,8 @@ async def test_a_clock_that_was_set_back_stops_no_sweep(bed: Bed) -> None:
     assert (await bed.task(lease.task_id))["state"] == "ready"
 
 
-@pytest.mark.parametrize("moment", [-1, 2**70, True])
-async def test_a_moment_that_no_database_can_hold_is_refused(bed: Bed, moment: int) -> None:
+@pytest.mark.parametrize("moment", [-1, 2**70, True, 1_759_000_000_000.5])
+async def test_a_moment_that_no_database_can_hold_is_refused(bed: Bed, moment: float) -> None:
     await bed.enact(a_flow("cut"))
 
     with pytest.raises(BadSpec, match="no moment"):
