@@ -58,6 +58,41 @@ def worker_on(engine: Engine, words: Any, folder: Path, **options: Any) -> Worke
     return Worker(words, LocalBell(), [quick, fan], made, World(), beat_words)
 
 
+class CountedWords:
+    """Notes which words were said."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.said: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.said.append(name)
+        return getattr(self._engine, name)
+
+
+def test_a_worker_with_nothing_to_do_looks_and_claims_nothing(sqlite_url: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with open_engine(sqlite_url) as engine:
+            await engine.register(quick)
+            words = CountedWords(engine)
+            worker = worker_on(engine, words, tmp_path, poll=0.02)
+            running = asyncio.ensure_future(worker.run())
+            async with asyncio.timeout(10):
+                while words.said.count("glance") < 10:
+                    await asyncio.sleep(0.01)
+            claims = words.said.count("claim")
+
+            # Nobody rings at this worker's bell: its own look must show it.
+            [job] = await engine.submit_many([Submission(flow="quick")])
+            assert await ended(engine, job.job_id) == ["completed"]
+
+            worker.stop()
+            await running
+            assert claims == 1, "once, when it came; then it only looked"
+
+    asyncio.run(scene())
+
+
 def test_lost_questions_and_answers_cost_time_and_nothing_else(sqlite_url: str, tmp_path: Path) -> None:
     async def scene() -> None:
         async with open_engine(sqlite_url) as engine:

@@ -1,4 +1,4 @@
-"""Ask for work: while there are free slots, all of them at once; else wait for a ring, or look by itself."""
+"""Ask for work: while there are free slots, all of them at once; else wait for a ring, or for what a look shows."""
 
 from __future__ import annotations
 
@@ -95,10 +95,15 @@ class Claims:
         return still, asked + self._options.lease_seconds
 
     async def _wait_for_work(self, held: Held, outbox: Outbox) -> None:
-        """Until a ring or, jittered, a second; where rings are vague, until a look shows something."""
+        """Until a ring; or until a look shows something: each second, jittered, and at each ring where rings are vague.
+
+        A look only reads. A claim in vain is a write: a fleet with nothing to do would keep the disk busy.
+        """
         while not self.over and self._wanted(held, outbox):
-            await self._bell.wait(self._options.poll * (0.75 + 0.5 * self._world.dice.random()))
-            if not self._bell.vague or await self._sees_work():
+            pause, begun = self._options.poll * (0.75 + 0.5 * self._world.dice.random()), self._world.mono()
+            await self._bell.wait(pause)
+            rung = self._world.mono() < begun + pause
+            if (rung and not self._bell.vague) or await self._sees_work():
                 return
 
     async def _sees_work(self) -> bool:
