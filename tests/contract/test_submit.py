@@ -58,16 +58,18 @@ async def test_a_call_with_one_bad_job_creates_none(bed: Bed) -> None:
 async def test_a_job_for_later_is_parked_until_its_time(bed: Bed) -> None:
     await bed.enact(LINE)
     job_id = await bed.submit(run_at=bed.now + MINUTE)
+    another = await bed.submit(run_at=bed.now + 2 * MINUTE)
 
     early = await bed.claim()
     bed.pass_time(MINUTE - 1)
     still = await bed.claim()
     parked = [task["parked"] for task in await bed.tasks(job_id)]
     bed.pass_time(1)
-    due = await bed.claim()
+    due = await bed.claim(2)
+    parked += [task["parked"] for task in await bed.tasks(another)]
 
-    assert (early, still, len(due)) == ([], [], 1)
-    assert [bool(value) for value in parked] == [True, False]
+    assert (early, still, [lease.job_id for lease in due]) == ([], [], [job_id])
+    assert [bool(value) for value in parked] == [True, False] * 2
 
 
 async def test_a_time_that_has_passed_means_now(bed: Bed) -> None:
