@@ -69,8 +69,8 @@ select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.d
 -- `go` is what is still as the decision saw it; what is not comes back, and a row without an id if some job waits for one
 -- that has ended (one that begins to wait while this statement waits is found by the sweep). Tasks are locked first, in
 -- the order of the words, which is that of the ids; then jobs in id order, by the update that ends them: it waits for
--- whoever holds one, and leaves alone what has begun to wind down or was opened anew. History and event take the task
--- as it was.
+-- whoever holds one, and leaves alone what has begun to wind down. (Its generation is what the claim read under the lock:
+-- while a task runs, nobody can open its job anew.) History and event take the task as it was.
 with clock as materialized (
     select {now} as at
 ), m as materialized (
@@ -86,9 +86,8 @@ with clock as materialized (
 ), j as (
     update job set status = :status, phase = :phase, outcome = :status, ended_at = (select at from clock)
     -- One by one, in this order: a plan for all at once might take them as they lie.
-    from unnest(array(select job_id from held order by job_id), array(select generation from held order by job_id))
-        as p (id, generation)
-    where job.id = p.id and job.generation = p.generation and not (job.cancel_asked or job.failing)
+    from unnest(array(select job_id from held order by job_id)) as p (id)
+    where job.id = p.id and not (job.cancel_asked or job.failing)
     returning job.id
 ), go as materialized (
     -- Each word is of a job of its own, so mostly they need only be counted.
