@@ -25,7 +25,7 @@ class Bell(Protocol):
         """Never blocks, never raises; from any thread. No lanes, no ring."""
 
     async def wait(self, timeout: float) -> None:
-        """Return when somebody rang since this task last waited, or after `timeout`; the caller cannot tell which."""
+        """Return when somebody rang since this task last waited, or after `timeout`; only the clock tells which."""
 
     async def close(self) -> None: ...
 
