@@ -48,6 +48,21 @@ def test_complaints_of_all_threads_are_heard_only_while_we_listen() -> None:
     assert (av.logging.get_level(), logging.getLogger("libav").handlers) == before
 
 
+def test_what_was_said_of_one_film_is_neither_told_of_the_next_nor_hides_its_faults() -> None:
+    with Complaints(av.logging.ERROR) as first:
+        for _ in range(3):
+            av.logging.log(av.logging.ERROR, "h264", "mb_type 35 in I slice too large")
+    with Complaints(av.logging.ERROR) as second:
+        av.logging.log(av.logging.ERROR, "h264", "mb_type 35 in I slice too large")
+    with Complaints(av.logging.ERROR) as third:
+        av.logging.log(av.logging.ERROR, "aac", "something else")
+
+    assert (first.count, second.count, third.count) == (3, 1, 1)
+    assert second.lines == ("h264: mb_type 35 in I slice too large",)
+    assert third.lines == ("aac: something else",)
+    assert av.logging.get_skip_repeated()  # as it was
+
+
 ENDLESS = """
 import asyncio, os, selectors
 from telecine.worker.mediachild import TAIL_BYTES, Tail

@@ -17,6 +17,8 @@ class Complaints(logging.Handler):
     """Listen to FFmpeg for a while, in all its threads. Keeps the first lines, "who: what", and counts the rest.
 
     A handler hears each line as it is said. PyAV's own capture would keep them all, and a broken film has millions.
+    PyAV must not leave out what is said twice, either: it forgets nothing between two listenings, so a fault that is
+    like the last one of the film before would not be heard, and the tally of that film would be told of this one.
     """
 
     def __init__(self, level: int = av.logging.WARNING) -> None:
@@ -28,6 +30,8 @@ class Complaints(logging.Handler):
 
     def __enter__(self) -> Self:
         self._before = av.logging.get_level(), self._logger.level, self._logger.propagate
+        self._skipped = av.logging.get_skip_repeated()
+        av.logging.set_skip_repeated(False)
         av.logging.set_level(self._threshold)
         self._logger.setLevel(1)
         self._logger.propagate = False
@@ -41,6 +45,7 @@ class Complaints(logging.Handler):
         threshold, level, self._logger.propagate = self._before
         self._logger.setLevel(level)
         av.logging.set_level(threshold)
+        av.logging.set_skip_repeated(self._skipped)
 
     def emit(self, record: logging.LogRecord) -> None:
         who = record.name.removeprefix(f"{_ROOT}.")
