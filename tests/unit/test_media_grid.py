@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import chain
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -64,11 +65,13 @@ def test_each_frame_is_in_one_segment_of_one_chunk(timing: Timing, slots: int) -
     assert list(by_chunk) == list(range(timing.frames))
 
 
-@given(segments=st.integers(1, 3_000), slots=st.integers(1, 500))
-def test_chunks_are_as_equal_as_can_be_and_never_long(segments: int, slots: int) -> None:
-    counts = [chunk.count for chunk in chunks_of(segments, slots)]
+@given(segments=st.integers(1, 3_000), slots=st.integers(1, 500), dice=st.randoms(use_true_random=False))
+def test_chunks_are_as_equal_as_can_be_and_never_long(segments: int, slots: int, dice: Random) -> None:
+    head_starts = [dice.random() for _ in range(segments * dice.randrange(2))]
+    chunks = chunks_of(segments, slots, head_starts)
+    counts = [chunk.count for chunk in chunks]
 
-    assert sum(counts) == segments
+    assert list(chain.from_iterable(chunk.segments for chunk in chunks)) == list(range(segments))
     longest = min(max(1, -(-segments // (2 * slots))), 5)
     assert max(counts) <= longest
     assert len(counts) == -(-segments // longest)
@@ -79,6 +82,15 @@ def test_each_slot_gets_two_chunks_until_they_are_long_enough() -> None:
     assert [chunk.count for chunk in chunks_of(10, 2)] == [3, 3, 2, 2]
     assert [chunk.count for chunk in chunks_of(5, 8)] == [1] * 5
     assert [chunk.count for chunk in chunks_of(11, 1)] == [4, 4, 3]
+
+
+def test_longer_chunks_stand_where_little_is_decoded_in_vain_and_both_slots_end_together() -> None:
+    # Keyframes at 0, 12, 30 and 42 seconds; the last two slots would end a segment apart with 2, 3, 2, 3.
+    head_starts = [0, 0.1, 0, 0.1, 0.2, 0, 0.1, 0, 0.1, 0.2]
+
+    assert [chunk.count for chunk in chunks_of(10, 2, head_starts)] == [2, 3, 3, 2]
+    assert [chunk.count for chunk in chunks_of(10, 2, [0] * 10)] == [3, 3, 2, 2]
+    assert [chunk.count for chunk in chunks_of(11, 1, [0, 0, 0, 1, 9, 9, 9, 1, 9, 9, 9])] == [3, 4, 4]
 
 
 @given(timing=TIMINGS)

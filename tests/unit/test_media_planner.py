@@ -29,9 +29,9 @@ RUNGS = climb(LADDERS["web-compact"], PICTURE, Fraction(25)).rungs
 SECOND = Fraction(1)
 
 
-def a_film(frames: int, *, start: int = 0, step: int = 40) -> Index:
+def a_film(frames: int, *, start: int = 0, step: int = 40, gop: int = 60) -> Index:
     pts = tuple(start + k * step for k in range(frames))
-    return build_index(Packets(time_base=Fraction(1, 1000), pts=pts, keys=pts[::60]))
+    return build_index(Packets(time_base=Fraction(1, 1000), pts=pts, keys=pts[::gop]))
 
 
 def in_seconds(index: Index) -> Timing:
@@ -92,6 +92,13 @@ def test_a_source_that_nobody_can_seek_in_is_one_chunk() -> None:
     flawed = replace(a_film(1_000), repeated=3, remuxed=True)
 
     assert plan_chunks(flawed, in_seconds(flawed), 8) == [Chunk(first=0, count=40)]
+
+
+def test_a_chunk_begins_where_its_keyframe_is_near() -> None:
+    film = a_film(275, gop=75)  # of eleven segments the fourth, the seventh and the tenth begin with a keyframe
+
+    assert [film.head_start(in_seconds(film), 25 * k) for k in range(11)] == [0, 25, 50, 0, 25, 50, 0, 25, 50, 0, 25]
+    assert [chunk.count for chunk in plan_chunks(film, in_seconds(film), 1)] == [3, 4, 4]
 
 
 def test_chunks_are_small_json() -> None:

@@ -9,8 +9,12 @@ No float and no second is counted here; what lasts 6.006 seconds lasts 144 frame
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heapreplace
+from itertools import combinations
+from math import comb
 
 from telecine.media.index import Index
 from telecine.media.orders import Timing
@@ -22,6 +26,8 @@ GOP = Fraction(2)
 LONGEST_CHUNK = 5
 # Two chunks per slot: whoever is done early takes another one.
 CHUNKS_PER_SLOT = 2
+# So many ways to order longer and shorter chunks are tried: all of up to twelve chunks.
+MOST_ORDERS = 1_000
 # A last segment of audio that is shorter is joined to the one before it.
 SHORTEST_TAIL = Fraction(2, 5)
 
@@ -64,16 +70,36 @@ def timing_for(index: Index, *, segment: Fraction = SEGMENT, gop: Fraction = GOP
     return timing_of(index.shown_rate, index.shown_frames, segment=segment, gop=gop)
 
 
-def chunks_of(segments: int, slots: int) -> list[Chunk]:
-    """Cut so many segments into chunks for so many slots, as equal as possible, the longer ones first."""
+def chunks_of(segments: int, slots: int, head_starts: Sequence[float] = ()) -> list[Chunk]:
+    """Cut so many segments into chunks for so many slots, as equal as possible.
+
+    Which of them are the longer ones: those with which the film is done first. A chunk that begins with segment k takes
+    `head_starts[k]` longer, in segments, since it must decode from a keyframe on. All else being equal, the first.
+    """
     longest = min(max(1, -(-segments // (CHUNKS_PER_SLOT * max(1, slots)))), LONGEST_CHUNK)
-    return _cut(segments, -(-segments // longest))
-
-
-def _cut(segments: int, parts: int) -> list[Chunk]:
+    parts = -(-segments // longest)
     each, longer = divmod(segments, parts)
-    firsts = (k * each + min(k, longer) for k in range(parts))
-    return [Chunk(first=first, count=each + (k < longer)) for k, first in enumerate(firsts)]
+    if not head_starts or comb(parts, longer) > MOST_ORDERS:
+        return _cut(each, parts, range(longer))
+    ways = (_cut(each, parts, chosen) for chosen in combinations(range(parts), longer))
+    return min(ways, key=lambda chunks: _ends(chunks, slots, head_starts))
+
+
+def _cut(each: int, parts: int, longer: Collection[int]) -> list[Chunk]:
+    chunks, first = [], 0
+    for k in range(parts):
+        chunks.append(Chunk(first=first, count=each + (k in longer)))
+        first += chunks[-1].count
+    return chunks
+
+
+def _ends(chunks: list[Chunk], slots: int, head_starts: Sequence[float]) -> tuple[float, float]:
+    """When the last chunk is done if each slot takes the next one as soon as it is free; and how much work that is."""
+    costs = [chunk.count + head_starts[chunk.first] for chunk in chunks]
+    free = [0.0] * max(1, slots)
+    for cost in costs:
+        heapreplace(free, free[0] + cost)
+    return max(free), sum(costs)
 
 
 def span_of(index: Index, timing: Timing) -> Span:

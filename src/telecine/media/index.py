@@ -96,6 +96,13 @@ class Index:
         numerator, denominator = per_frame.numerator, per_frame.denominator
         return tuple(pts[bisect_right(pts, pts[0] + k * numerator // denominator) - 1] for k in ticks)
 
+    def head_start(self, timing: Timing, tick: int) -> int:
+        """How many frames of the source must be decoded before that of this output frame: from its keyframe on."""
+        [at] = self.times_of(timing, range(tick, tick + 1))
+        keys = self.keys
+        key = keys[max(0, bisect_right(keys, at) - 1)] if keys else self.pts[0]
+        return max(0, bisect_left(self.pts, at) - bisect_left(self.pts, key))
+
     def drops(self, times: Sequence[int]) -> bool:
         """Whether the source has frames between these that nobody shows."""
         between = bisect_left(self.pts, times[-1]) - bisect_left(self.pts, times[0]) + 1

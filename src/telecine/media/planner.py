@@ -17,6 +17,9 @@ SPRITE_WIDTH = 160
 # Up to so many seconds of film, one sprite every so many seconds.
 SPRITE_EVERY = ((600, 2), (3600, 5))
 SPRITE_AT_LAST = 10
+# What it takes to decode a frame, of what it takes to encode one in all its rungs. Only chunks of equal length are
+# weighed by it, so it need not be exact.
+DECODING = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,9 @@ def plan_chunks(index: Index, timing: Timing, slots: int) -> list[Chunk]:
     """The tasks that encode the film, for so many live slots; one alone when nobody can seek in the source."""
     if index.sequential:
         return [Chunk(first=0, count=timing.segments)]
-    return chunks_of(timing.segments, slots)
+    firsts = (timing.frames_of(k).start for k in range(timing.segments))
+    head_starts = [DECODING * index.head_start(timing, first) / timing.per_segment for first in firsts]
+    return chunks_of(timing.segments, slots, head_starts)
 
 
 def missing(
