@@ -197,9 +197,9 @@ async def test_a_full_redis_refuses_hints_and_still_carries_rings() -> None:
 
         here.ring([LANE])
 
-        await until(lambda: there.vitals().wakeups > wakeups)
+        await until(lambda: there.vitals().wakeups > wakeups and here.vitals().refusals > 0)
         told = here.vitals()
-        assert (told.circuit, told.refusals > 0, told.errors) == ("closed", True, 0)
+        assert (told.circuit, told.errors) == ("closed", 0)
         assert "OOM" in (told.last_error or "") or "memory" in (told.last_error or "")
         await here.close()
         await there.close()

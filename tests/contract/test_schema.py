@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from telecine.errors import SchemaMissing, SchemaTooNew, StoreError
@@ -123,6 +124,33 @@ async def test_two_who_migrate_at_once_do_it_once(bed: Bed, tmp_path: Path, post
         assert len(await both(f"{postgres_url}&search_path=racing")) == 1
     finally:
         await bed.sql("drop schema racing cascade")
+
+
+async def test_who_waits_for_another_to_migrate_sees_that_it_is_done(bed: Bed, postgres_url: str) -> None:
+    if not bed.is_postgres:
+        return  # nobody can look at a file that another one migrates
+    await bed.sql("create schema if not exists waiting")
+    url = f"{postgres_url}&search_path=waiting"
+    store = open_store(url, dice=random.Random(1), size=1)
+    other = await asyncpg.connect(url)
+    try:
+        assert await store.schema_version() is None  # which its connection remembers
+        newest = migrate.newest("postgres")
+        async with other.transaction():
+            await other.execute("select pg_advisory_xact_lock(hashtext('telecine.migrate'))")
+            # Only the last of its tables: of many, the server itself would tell us in time.
+            await other.execute("create table schema_version (version integer primary key, applied_at bigint)")
+            await other.execute("insert into schema_version values ($1, 0)", newest)
+            waiting = asyncio.create_task(bring_up_to_date(store, url))
+            await asyncio.sleep(0.3)
+            assert not waiting.done()
+
+        await waiting
+        assert [row["version"] for row in await execute(store, "select version from schema_version")] == [newest]
+    finally:
+        await other.close()
+        await store.close()
+        await bed.sql("drop schema waiting cascade")
 
 
 async def test_a_start_on_a_newer_schema_is_refused(bed: Bed) -> None:

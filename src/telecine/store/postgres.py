@@ -167,12 +167,18 @@ class Postgres:
         async with self.connections.borrow() as connection, connection.transaction():
             await connection.execute("set local lock_timeout = 0")
             await connection.execute("select pg_advisory_xact_lock(hashtext('telecine.migrate'))")
-            known = await connection.fetchval("select to_regclass('schema_version')")
+            known = await connection.fetchval(_IS_THERE)
             if known and await connection.fetchval("select 1 from schema_version where version >= $1", version):
                 return
             await connection.execute(sql)
             mark = f"insert into schema_version select $1, {NOW['postgres'].replace(':now', 'null')}"
             await connection.execute(mark, version)
+
+
+# A scan, and not `to_regclass`: that remembers that there was none, also while we waited for who made it.
+_IS_THERE = """
+select exists (select from pg_catalog.pg_class where relname = 'schema_version' and pg_catalog.pg_table_is_visible(oid))
+"""
 
 
 def _refused(error: asyncpg.PostgresError) -> StoreError:
