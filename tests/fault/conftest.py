@@ -1,11 +1,14 @@
-"""Every fault is tried on both databases."""
+"""Every fault is tried on both databases, and on children of both kinds."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from telecine.worker.nursery import Nursery
 from tests.fault.crew import Crew, crew
+from tests.fault.stage import DOUBLE, Stage
 from tests.postgres import fresh_schema
 
 
@@ -30,3 +33,14 @@ def workers(url: str, tmp_path: Path) -> Iterator[Crew]:
 def workers_on_sqlite(sqlite_url: str, tmp_path: Path) -> Iterator[Crew]:
     with crew(sqlite_url, tmp_path) as own:
         yield own
+
+
+@pytest.fixture(params=["started", "forked"])
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    """Media children are started like any program, or forked by a nursery: nobody shall see a difference."""
+    if request.param == "started":
+        yield Stage(tmp_path)
+        return
+    nursery = Nursery(DOUBLE)
+    yield Stage(tmp_path, nursery)
+    asyncio.run(nursery.close())

@@ -60,6 +60,8 @@ class Child:
                 "nice": os.nice(0),
                 "isolated": sys.flags.isolated,
                 "stdin": os.readlink("/proc/self/fd/0"),
+                "parent": os.getppid(),
+                "handlers": [signal.getsignal(number) == signal.SIG_DFL for number in (signal.SIGTERM, signal.SIGCHLD)],
             }
         )
 
@@ -131,6 +133,11 @@ class Child:
         time.sleep(600)
 
 
-if __name__ == "__main__":
-    child = Child(int(sys.argv[1]))
+def main(arguments: list[str]) -> int:
+    child = Child(int(arguments[0]))
     getattr(child, child.order["do"])()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,8 +13,10 @@ import pytest
 
 from telecine.errors import ChildFailed
 from telecine.flow import MediaChild, Reader
-from telecine.worker.child import MediaProcess
+from telecine.worker import forking
 from telecine.worker.mediachild import Ways, media_child
+from telecine.worker.mediaprocess import MediaProcess
+from telecine.worker.nursery import Nursery
 from tests.fault.double import SLEEPER
 
 DOUBLE = str(Path(__file__).with_name("double.py"))
@@ -22,10 +24,11 @@ TERM = 0.3
 
 
 class Stage:
-    """Where a test starts children; what they left is in `said`."""
+    """Where a test starts children, or has a nursery fork them; what they left is in `said`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, nursery: Nursery | None = None) -> None:
         self.folder = folder
+        self.nursery = nursery
         self.said: list[tuple[str, str, str, dict[str, Any]]] = []
         self.family: set[MediaProcess] = set()
 
@@ -35,9 +38,8 @@ class Stage:
         def say(*words: Any) -> None:
             self.said.append(words)
 
-        ways = Ways(
-            **{"program": DOUBLE, "folder": self.folder, "term": TERM, "mono": time.monotonic, "say": say, **how}
-        )
+        usual: dict[str, Any] = {"program": DOUBLE, "folder": self.folder, "births": self.nursery, "term": TERM}
+        ways = Ways(**{**usual, "mono": time.monotonic, "say": say, **how})
         return media_child(ways, order, files or {}, source, self.family)
 
     async def answer(self, order: Any, **how: Any) -> Any:
@@ -70,6 +72,7 @@ def children() -> list[str]:
         with suppress(psutil.NoSuchProcess):
             command = " ".join(one.cmdline())
             unreaped = one.status() == psutil.STATUS_ZOMBIE and one.ppid() == os.getpid()
-            if unreaped or DOUBLE in command or SLEEPER in command:
+            nursery = one.name() == forking.NURSERY
+            if not nursery and (unreaped or DOUBLE in command or SLEEPER in command):
                 found.append(f"{one.pid} {command}")
     return found

@@ -3,19 +3,12 @@
 import asyncio
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from telecine.flow import MediaChild
 from tests.fault.stage import DOUBLE, Stage, children, play
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
-
 
 # -- Talk ------------------------------------------------------------------------------------------
 
@@ -49,11 +42,12 @@ def test_a_child_inherits_its_files_and_nothing_else(stage: Stage, monkeypatch: 
     async def scene() -> None:
         seen = await stage.answer({"do": "look"}, files={"source": source}, nice=5)
 
-        assert seen["files"] == sorted([0, 1, 2, seen["channel"], source])
-        assert seen["passed"] == {"source": source}
+        assert seen["files"] == sorted([0, 1, 2, seen["channel"], seen["passed"]["source"]])
+        assert seen["passed"] == {"source": source if stage.nursery is None else 4}
         assert {name for name in seen["environment"] if name != "LC_CTYPE"} <= {"LANG", "TMPDIR", "LD_LIBRARY_PATH"}
         assert (seen["environment"]["LANG"], seen["folder"]) == ("C.UTF-8", str(stage.folder))
         assert (seen["session"], seen["nice"], seen["isolated"], seen["stdin"]) == (True, 5, 1, "/dev/null")
+        assert seen["handlers"] == [True, True]
 
     try:
         play(scene)

@@ -6,18 +6,12 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from telecine.flow import MediaChild
 from tests.fault.crew import lives, until
 from tests.fault.stage import TERM, Stage, children, play
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
 
 
 async def family_of(child: MediaChild) -> list[int]:

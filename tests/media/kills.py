@@ -22,6 +22,7 @@ import asyncpg
 import psutil
 
 from telecine.settings import Settings
+from telecine.worker import forking
 from tests.media.shoot import Film, Shot, shoot
 from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, small, until
 
@@ -146,7 +147,7 @@ def media_children(pid: int) -> list[int]:
     found = []
     for child in psutil.Process(pid).children(recursive=True):
         try:
-            if "telecine.media.child" in child.cmdline():
+            if child.name() == forking.CHILD:
                 found.append(child.pid)
         except psutil.NoSuchProcess:
             continue

@@ -25,15 +25,12 @@ from telecine.worker.bench import HandlerBench
 from telecine.worker.conversation import run_in_child
 from telecine.worker.current import current_lease
 from telecine.worker.eager import Eager
-from telecine.worker.held import Attempt, Held
-from telecine.worker.outbox import Outbox, insist
+from telecine.worker.held import Attempt
+from telecine.worker.outbox import insist
 from telecine.worker.outcome import of_error, of_return, trace_of
-from telecine.worker.recorder import Recorder
-from telecine.worker.scratch import Scratch
 from telecine.worker.source import FlowSource, home_of
+from telecine.worker.tools import Tools
 from telecine.worker.voices import InlineVoice, ThreadVoice
-from telecine.worker.words import Words, WorkerOptions
-from telecine.world import World
 
 NOTHING_KEPT = Brief()
 
@@ -60,19 +57,6 @@ def places_of(flow: Flow, source: FlowSource | None) -> Places:
         place = Place(handler, run, inspect.iscoroutinefunction(handler), home)
         found[flow.name, stage.name, stage.version] = place
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What an attempt needs of the worker around it."""
-
-    words: Words
-    held: Held
-    outbox: Outbox
-    recorder: Recorder
-    scratch: Scratch
-    options: WorkerOptions
-    world: World
 
 
 class Execution:
@@ -135,8 +119,7 @@ class Execution:
         task.add_done_callback(partial(self._task_ended, attempt))
 
     def _inline(self, attempt: Attempt, place: Place, brief: Brief) -> Coroutine[Any, Any, Any]:
-        tools = self._tools
-        voice = InlineVoice(attempt, tools.held, tools.recorder, tools.scratch, tools.options)
+        voice = InlineVoice(attempt, self._tools)
         return place.handler(HandlerBench(attempt.lease, brief, voice))  # type: ignore[return-value]
 
     async def _briefed(self, attempt: Attempt, place: Place) -> object:
@@ -157,9 +140,8 @@ class Execution:
 
     async def _in_thread(self, attempt: Attempt, place: Place, brief: Brief) -> object:
         """A thread of its own, not of a pool: one that never returns must not keep the process from ending."""
-        tools = self._tools
-        own = (attempt, tools.held, tools.recorder, tools.scratch, tools.options)
-        bench = HandlerBench(attempt.lease, brief, ThreadVoice(own, self._loop, waits=not place.is_async))
+        voice = ThreadVoice(attempt, self._tools, self._loop, waits=not place.is_async)
+        bench = HandlerBench(attempt.lease, brief, voice)
         ended: asyncio.Future[object] = self._loop.create_future()
         attempt.interrupt = _only_ask
 

@@ -31,8 +31,13 @@ def split(lifeline: int, worker: int, term: float) -> None:
     if child:
         _watch(lifeline, worker, child, term)
     os.close(lifeline)
+    die_with(keeper)
+
+
+def die_with(parent: int) -> None:
+    """The kernel ends us with our parent; if it has ended before that was asked for, we end now."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != keeper:  # it died before the signal was set
+    if os.getppid() != parent:
         os._exit(1)
 
 

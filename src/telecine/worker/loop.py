@@ -23,18 +23,20 @@ from telecine.dispatch import Bell
 from telecine.engine.register import Registration
 from telecine.errors import StoreError
 from telecine.facts import SECOND, Mode, Orders, Released
-from telecine.flow import Flow
+from telecine.flow import CHILD, Flow
 from telecine.worker.claims import Claims
 from telecine.worker.current import about
-from telecine.worker.execution import Execution, Places, Tools, places_of
+from telecine.worker.execution import Execution, Places, places_of
 from telecine.worker.heart import Heart
 from telecine.worker.held import Attempt, Held
 from telecine.worker.lanes import lanes_of
+from telecine.worker.nursery import Nursery
 from telecine.worker.outbox import Outbox, insist
 from telecine.worker.place import OwnPlace, Place
 from telecine.worker.recorder import Recorder
 from telecine.worker.scratch import Scratch
 from telecine.worker.source import FlowSource, load_flows
+from telecine.worker.tools import Tools
 from telecine.worker.words import Far, OpenWords, Sweeper, Words, WorkerOptions
 from telecine.world import World
 
@@ -84,7 +86,17 @@ class Worker:
         scratch = Scratch(self._options.scratch, f"{self._options.name}-{self._world.new_id()[:12]}")
         await asyncio.to_thread(scratch.open)
         recorder = Recorder(self._words, self._world, self._place())
-        tools = Tools(self._words, self._held, self._outbox, recorder, scratch, self._options, self._world)
+        nursery = Nursery(CHILD)
+        tools = Tools(
+            words=self._words,
+            held=self._held,
+            outbox=self._outbox,
+            recorder=recorder,
+            scratch=scratch,
+            nursery=nursery,
+            options=self._options,
+            world=self._world,
+        )
         self._execution = Execution(self._places, tools, self._claims.freed.set)
         if self._stops:
             self._stop_now()
@@ -92,6 +104,7 @@ class Worker:
             if await self._enlist():
                 await self._work()
         finally:
+            await nursery.close()
             await asyncio.to_thread(scratch.close)
 
     def stop(self) -> None:

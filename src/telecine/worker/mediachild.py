@@ -25,7 +25,7 @@ from telecine.errors import ChildFailed
 from telecine.facts import Json
 from telecine.flow import MediaChild, Reader
 from telecine.worker.channel import to_line
-from telecine.worker.child import MediaProcess
+from telecine.worker.mediaprocess import Births, MediaProcess, start
 
 MOST_LINE = 64 << 20
 MOST_ASKED = 64 << 20
@@ -49,10 +49,14 @@ Say = Callable[[str, str, str, dict[str, Json]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ways:
-    """What a child is started with: its program, its folder, how much it yields, how long TERM may take."""
+    """What a child is started with: its program, its folder, how much it yields, how long TERM may take.
+
+    `births`: who forks it, if anybody does.
+    """
 
     program: str
     folder: Path
+    births: Births | None = None
     nice: int = 0
     term: float = 5.0
     mono: Callable[[], float]
@@ -120,7 +124,9 @@ class Talking:
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_SECONDS):
                 await asyncio.shield(self.process.gone)
-        return died(self.process.exit_code, self._output.drained(), self.order, self.process.usage_bytes)
+        end = self.process.end
+        code, used = (None, 0) if end is None else (end.exit_code, end.most_bytes)
+        return died(code, self._output.drained(), self.order, used)
 
     def close(self) -> None:
         if self._writer is not None:
@@ -201,7 +207,7 @@ async def media_child(
     """Run a child while the block lasts. It stands in `family` for as long as it lives, so that others can end it."""
     began = ways.mono()
     try:
-        process = MediaProcess(ways.program, ways.folder, files, asks=source is not None, nice=ways.nice)
+        process = await start(ways.program, ways.folder, files, ways.births, asks=source is not None, nice=ways.nice)
     except OSError as error:
         raise ChildFailed(f"no media child could be started: {error}", code="child_not_started") from error
     with ExitStack() as last:
@@ -255,14 +261,15 @@ async def _end(process: MediaProcess, term: float, serving: asyncio.Future[None]
 def _record(ways: Ways, process: MediaProcess, order: Json, seen: tuple[str, float]) -> None:
     """The step row: enough to run the same order by hand."""
     tail, wall = seen
-    used = process.usage
-    command = shlex.join(["python", *process.command[1:-1]])
-    data: dict[str, Json] = {"exit_code": process.exit_code, "tail": tail, "wall_seconds": round(wall, 3)}
-    if used is not None:
-        data |= {"cpu_seconds": round(used.ru_utime + used.ru_stime, 3), "max_rss_bytes": process.usage_bytes}
+    end = process.end
+    command = shlex.join(["python", *process.command[1:]])
+    data: dict[str, Json] = {"exit_code": None, "tail": tail, "wall_seconds": round(wall, 3)}
+    if end is not None:
+        used = {"cpu_seconds": round(end.cpu_seconds, 3), "max_rss_bytes": end.most_bytes}
+        data |= {"exit_code": end.exit_code, **used}
     if len(to_line({"order": order})) < MOST_ORDER:
         data["order"] = order
-    ways.say(command, "error" if process.exit_code else "info", "step", data)
+    ways.say(command, "error" if data["exit_code"] else "info", "step", data)
 
 
 async def _serve(process: MediaProcess, source: Reader, say: Say) -> None:

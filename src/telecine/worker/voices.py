@@ -14,12 +14,10 @@ from telecine.errors import BadSpec
 from telecine.facts import Json, Kept, Shelved
 from telecine.flow import Lent, MediaChild, Reader
 from telecine.worker.bench import ONLY_INLINE, Happened
-from telecine.worker.child import MediaProcess
-from telecine.worker.held import Attempt, Held
+from telecine.worker.held import Attempt
 from telecine.worker.mediachild import Ways, media_child
-from telecine.worker.recorder import Recorder
-from telecine.worker.scratch import Scratch
-from telecine.worker.words import WorkerOptions
+from telecine.worker.mediaprocess import MediaProcess
+from telecine.worker.tools import Tools
 
 T = TypeVar("T")
 
@@ -27,16 +25,12 @@ T = TypeVar("T")
 class InlineVoice:
     """For a handler on the worker's own loop."""
 
-    __slots__ = ("_attempt", "_family", "_held", "_options", "_recorder", "_scratch")
+    __slots__ = ("_attempt", "_family", "_recorder", "_tools")
 
-    def __init__(
-        self, attempt: Attempt, held: Held, recorder: Recorder, scratch: Scratch, options: WorkerOptions
-    ) -> None:
+    def __init__(self, attempt: Attempt, tools: Tools) -> None:
         self._attempt = attempt
-        self._held = held
-        self._recorder = recorder
-        self._scratch = scratch
-        self._options = options
+        self._tools = tools
+        self._recorder = tools.recorder
         self._family: set[MediaProcess] | None = None  # media children that live
 
     @property
@@ -44,10 +38,10 @@ class InlineVoice:
         return self._attempt.stopping
 
     def progress(self, fraction: float, note: str | None) -> None:
-        self._held.report(self._attempt, fraction, note)
+        self._tools.held.report(self._attempt, fraction, note)
 
     def line(self, message: str, level: str, kind: str, data: dict[str, Json] | None) -> None:
-        self._held.line(self._attempt, message, level, kind, data)
+        self._tools.held.line(self._attempt, message, level, kind, data)
 
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._recorder.checkpoint(self._attempt, name, value)
@@ -56,7 +50,7 @@ class InlineVoice:
         return self._recorder.keep(self._attempt, name, path, facts)
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
-        return self._recorder.intact(self._attempt, self._held, kept, check)
+        return self._recorder.intact(self._attempt, self._tools.held, kept, check)
 
     def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
         return self._recorder.artifacts(self._attempt, stages)
@@ -65,7 +59,7 @@ class InlineVoice:
         return self._recorder.published(self._attempt)
 
     def fetch(self, kept: Kept) -> Awaitable[Path]:
-        return self._recorder.fetch(self._attempt, self._scratch, kept)
+        return self._recorder.fetch(self._attempt, self._tools.scratch, kept)
 
     def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
         return self._recorder.read(self._attempt, kept, start, length)
@@ -77,7 +71,7 @@ class InlineVoice:
         return self._recorder.lend(self._attempt)
 
     def scratch(self) -> Path:
-        return self._scratch.folder(self._attempt.key)
+        return self._tools.scratch.folder(self._attempt.key)
 
     def child(
         self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
@@ -89,8 +83,9 @@ class InlineVoice:
         ways = Ways(
             program=module,
             folder=self.scratch(),
-            nice=self._options.media_nice,
-            term=self._options.term,
+            births=self._tools.nursery,
+            nice=self._tools.options.media_nice,
+            term=self._tools.options.term,
             mono=self._recorder.mono,
             say=self.line,
         )
@@ -112,14 +107,8 @@ class ThreadVoice(InlineVoice):
 
     __slots__ = ("_loop", "_waits")
 
-    def __init__(
-        self,
-        inline: tuple[Attempt, Held, Recorder, Scratch, WorkerOptions],
-        loop: asyncio.AbstractEventLoop,
-        *,
-        waits: bool,
-    ) -> None:
-        super().__init__(*inline)
+    def __init__(self, attempt: Attempt, tools: Tools, loop: asyncio.AbstractEventLoop, *, waits: bool) -> None:
+        super().__init__(attempt, tools)
         self._loop = loop
         self._waits = waits  # a sync handler waits; an async one has a loop of its own and awaits
 
@@ -130,7 +119,7 @@ class ThreadVoice(InlineVoice):
         return self._over_there(self._recorder.keep(self._attempt, name, path, facts))
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
-        return self._over_there(self._recorder.intact(self._attempt, self._held, kept, check))
+        return self._over_there(self._recorder.intact(self._attempt, self._tools.held, kept, check))
 
     def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
         return self._over_there(self._recorder.artifacts(self._attempt, stages))
@@ -139,7 +128,7 @@ class ThreadVoice(InlineVoice):
         return self._over_there(self._recorder.published(self._attempt))
 
     def fetch(self, kept: Kept) -> Awaitable[Path]:
-        return self._over_there(self._recorder.fetch(self._attempt, self._scratch, kept))
+        return self._over_there(self._recorder.fetch(self._attempt, self._tools.scratch, kept))
 
     def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
         return self._over_there(self._recorder.read(self._attempt, kept, start, length))

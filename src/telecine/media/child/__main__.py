@@ -31,6 +31,13 @@ _HOMES = {"poster": ("stills", "poster"), "sprites": ("stills", "sprites")}
 _KINDS: dict[str, Any] = {kind.op: kind for kind in (*ORDERS, Canary)}
 
 
+def preload() -> None:
+    """All that any order may need: for who forks children instead of starting them."""
+    for kind in _KINDS:
+        import_module(f"telecine.media.child.{_home(kind)[0]}")
+    sandbox.import_lazies()
+
+
 def main(arguments: list[str]) -> int:
     try:
         line, first = _opened(arguments)
@@ -75,12 +82,16 @@ def _carry_out(first: Mapping[str, Any], line: Line) -> int:
     order = _understood(told)
     talk = Talk(line, source=_source(first), scratch=Path.cwd())
     netns = sandbox.leave_network()
-    module, name = _HOMES.get(told["op"], (told["op"], "run"))
+    module, name = _home(told["op"])
     operation = import_module(f"telecine.media.child.{module}")
     talk.say(sandbox=sandbox.enter(order, operation, talk.scratch, netns=netns))
     carry_out: Operation = getattr(operation, name)
     talk.done(carry_out(order, talk))
     return 0
+
+
+def _home(op: str) -> tuple[str, str]:
+    return _HOMES.get(op, (op, "run"))
 
 
 def _understood(told: Mapping[str, Any]) -> Any:

@@ -61,10 +61,14 @@ def leave_network() -> bool:
     return left
 
 
-def enter(order: Any, operation: ModuleType, scratch: Path, *, netns: bool) -> dict[str, Any]:
-    """Warm up, then give up all rights that the order does not need; answer which walls stand on this machine."""
+def import_lazies() -> None:
     for name in _LAZY:
         import_module(name)
+
+
+def enter(order: Any, operation: ModuleType, scratch: Path, *, netns: bool) -> dict[str, Any]:
+    """Warm up, then give up all rights that the order does not need; answer which walls stand on this machine."""
+    import_lazies()
     if warm_up := getattr(operation, "warm_up", None):
         warm_up(order)
     _watch_memory()

@@ -1,0 +1,178 @@
+"""A nursery is left for a new one when it should be, and whatever becomes of it costs at most the children it has."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from telecine.errors import ChildFailed
+from telecine.flow import MediaChild
+from telecine.worker import forking, nursery
+from telecine.worker.nursery import Nursery
+from tests.fault.crew import lives, until
+from tests.fault.stage import DOUBLE, Stage, children, play
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    own = Nursery(DOUBLE)
+    yield Stage(tmp_path, own)
+    asyncio.run(own.close())
+
+    assert nurseries() == []
+
+
+def nurseries() -> list[int]:
+    """Of doubles: others have nurseries, too."""
+    named = [one for one in psutil.Process().children() if one.name() == forking.NURSERY]
+    return [one.pid for one in named if one.status() == psutil.STATUS_ZOMBIE or DOUBLE in one.cmdline()]
+
+
+async def parent_of_next(stage: Stage) -> int:
+    seen = await stage.answer({"do": "look"})
+    parent: int = seen["parent"]
+    return parent
+
+
+async def hanging(child: MediaChild) -> int:
+    async for message in child:
+        [pid] = message["family"]
+        return int(pid)
+    raise AssertionError("it said nothing")
+
+
+def test_children_come_from_one_nursery_until_one_of_them_crashes(stage: Stage) -> None:
+    async def scene() -> None:
+        first = await parent_of_next(stage)
+        await stage.failure({"do": "die", "code": 3})  # it fails, but in order
+        await stage.failure({"do": "die", "signal": signal.SIGKILL})  # as a worker does, and the kernel
+
+        assert await parent_of_next(stage) == first
+
+        error = await stage.failure({"do": "die", "signal": signal.SIGSEGV})
+
+        assert "was killed by SIGSEGV" in str(error)
+        assert await parent_of_next(stage) != first
+        await until(lambda: not lives(first))
+
+    play(scene)
+
+
+def test_a_folder_may_be_named_from_where_the_worker_stands(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    (stage.folder / "here").mkdir()
+    monkeypatch.chdir(stage.folder)
+
+    async def scene() -> None:
+        seen = await stage.answer({"do": "look"}, folder=Path("here"))
+
+        assert seen["folder"] == seen["environment"]["TMPDIR"] == str(stage.folder / "here")
+
+    play(scene)
+
+
+def test_a_nursery_bears_only_so_many(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nursery, "MOST_BORN", 2)
+
+    async def scene() -> None:
+        parents = [await parent_of_next(stage) for _ in range(5)]
+
+        assert [parents.index(one) for one in parents] == [0, 0, 2, 2, 4]
+
+    play(scene)
+
+
+def test_a_nursery_that_is_left_lives_until_its_last_child_has_ended(stage: Stage) -> None:
+    async def scene() -> None:
+        async with stage.child({"do": "hang", "alone": True}) as child:
+            pid = await hanging(child)
+            await stage.failure({"do": "die", "signal": signal.SIGABRT})
+
+            assert lives(pid)
+            assert await parent_of_next(stage) != psutil.Process(pid).ppid()
+            assert len(nurseries()) == 2
+        await until(lambda: len([one for one in nurseries() if lives(one)]) == 1)
+
+    play(scene)
+
+
+def test_a_killed_nursery_takes_its_children_along_and_is_replaced(stage: Stage) -> None:
+    async def scene() -> None:
+        async with stage.child({"do": "hang", "alone": True, "stubborn": True}) as child:
+            pid = await hanging(child)
+            os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
+            with pytest.raises(ChildFailed, match="was killed by SIGKILL"):
+                await hanging(child)
+
+        assert not lives(pid)
+        assert await parent_of_next(stage)
+
+    play(scene)
+
+
+def test_a_nursery_that_is_stuck_holds_nobody(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nursery, "LAST_SECONDS", 0.2)
+
+    async def scene() -> None:
+        async with stage.child({"do": "hang", "alone": True}) as child:
+            pid = await hanging(child)
+            stuck = psutil.Process(pid).ppid()
+            os.kill(stuck, signal.SIGSTOP)
+
+        assert not lives(pid)
+        assert await parent_of_next(stage) != stuck
+        assert not lives(stuck)
+
+    play(scene)
+
+
+def test_a_nursery_that_does_not_answer_is_done_without(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nursery, "BIRTH_SECONDS", 0.3)
+
+    async def scene() -> None:
+        stuck = await parent_of_next(stage)
+        os.kill(stuck, signal.SIGSTOP)
+
+        assert await parent_of_next(stage) == os.getpid()  # started as a program
+        monkeypatch.undo()
+        assert await parent_of_next(stage) not in (stuck, os.getpid())
+
+    play(scene)
+
+
+def test_a_program_that_cannot_be_loaded_is_started_so_that_it_says_why(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Nursery("telecine.nowhere"))
+
+    async def scene() -> None:
+        for _ in range(nursery.MOST_FAILED + 1):
+            error = await stage.failure({"do": "look"}, program="telecine.nowhere")
+
+            assert "No module named telecine.nowhere" in str(error)
+        assert stage.nursery is not None
+        assert not stage.nursery.bears("telecine.nowhere")  # nobody tries any more
+        await stage.nursery.close()
+
+    play(scene)
+
+
+def test_a_handler_that_is_cancelled_while_its_child_is_born_leaves_none(stage: Stage) -> None:
+    async def scene() -> None:
+        await parent_of_next(stage)
+
+        async def one() -> None:
+            async with stage.child({"do": "hang", "alone": True}) as child:
+                await hanging(child)
+
+        for turns in range(12):
+            task = asyncio.create_task(one())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await until(lambda: not children())
+
+    play(scene)
