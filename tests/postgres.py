@@ -173,8 +173,20 @@ def fresh_schema(url: str) -> Iterator[str]:
     try:
         yield f"{url}{'&' if '?' in url else '?'}search_path={schema}"
     finally:
-        # A connection that was left open in a transaction shall fail its module, not hang the run.
-        _execute(url, "set lock_timeout = '10s'", f"drop schema {schema} cascade")
+        _drop(url, schema)
+
+
+def _drop(url: str, schema: str) -> None:
+    """A connection that was left open in a transaction shall fail its module, not hang the run.
+
+    That of a program that was killed lives on in the server until its last statement has ended: the two may get into
+    each other's way, once.
+    """
+    statements = ("set lock_timeout = '10s'", f"drop schema {schema} cascade")
+    try:
+        _execute(url, *statements)
+    except asyncpg.DeadlockDetectedError:
+        _execute(url, *statements)
 
 
 def _execute(url: str, *statements: str) -> None:

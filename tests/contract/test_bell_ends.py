@@ -3,10 +3,14 @@
 import asyncio
 import random
 import sys
+from collections.abc import Iterator
 
 import pytest
 
+from telecine.dispatch.ear import Ear
+from telecine.dispatch.ending import end
 from telecine.dispatch.postgres import PostgresBell
+from tests.redis import PrivateRedis
 
 
 @pytest.mark.parametrize("turns", range(6))
@@ -39,3 +43,39 @@ def test_a_bell_that_is_closed_when_its_first_answer_comes_ends(
     asyncio.run(within_limits())
 
     assert answered
+
+
+def test_a_cancellation_that_a_library_loses_is_said_again() -> None:
+    async def deaf_once() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)
+
+    async def scene() -> None:
+        async with asyncio.timeout(20):
+            task = asyncio.create_task(deaf_once())
+            await asyncio.sleep(0)
+            await end(task)
+            assert task.cancelled()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("turns", range(0, 60, 3))
+def test_an_ear_ends_whenever_it_is_closed(turns: int, a_redis: PrivateRedis) -> None:
+    async def scene() -> None:
+        async with asyncio.timeout(20):
+            ear = Ear(a_redis.url, {"news": lambda: None}, me="me", timeout=1.0, dice=random.Random(turns))
+            ear.listen()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await ear.close()
+
+    asyncio.run(scene())
+
+
+@pytest.fixture(scope="module")
+def a_redis() -> Iterator[PrivateRedis]:
+    with PrivateRedis() as server:
+        yield server

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from telecine.dispatch.ending import end
 from telecine.dispatch.line import BROKEN, connect
 from telecine.retry import Dice
 
@@ -77,12 +78,11 @@ class Ear:
             wake()
 
     async def _hang_up(self, pubsub: Any, redis: Any) -> None:
-        for end in (pubsub.aclose, redis.aclose, redis.connection_pool.disconnect):
+        for leave in (pubsub.aclose, redis.aclose, redis.connection_pool.disconnect):
             with suppress(*BROKEN):
                 async with asyncio.timeout(self._timeout):
-                    await end()
+                    await leave()
 
     async def close(self) -> None:
         if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.wait([self._listening])
+            await end(self._listening)

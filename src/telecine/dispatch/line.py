@@ -19,6 +19,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from telecine.dispatch.circuit import Circuit
+from telecine.dispatch.ending import end
 from telecine.retry import Dice
 
 log = logging.getLogger(__name__)
@@ -143,8 +144,7 @@ class Line:
 
     async def close(self) -> None:
         if self._recovery is not None:
-            self._recovery.cancel()
-            await asyncio.wait([self._recovery])
+            await end(self._recovery)
         with suppress(*BROKEN):
             async with asyncio.timeout(self.timeout):
                 await self._redis.aclose()

@@ -16,6 +16,7 @@ from hashlib import sha256
 
 import asyncpg
 
+from telecine.dispatch.ending import end
 from telecine.dispatch.local import LocalBell
 from telecine.retry import Dice
 
@@ -70,8 +71,7 @@ class PostgresBell:
 
     async def close(self) -> None:
         if self._ear is not None:
-            self._ear.cancel()
-            await asyncio.wait([self._ear])
+            await end(self._ear)
         await self._mouth.close()
         await self._local.close()
 

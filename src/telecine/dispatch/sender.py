@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ReadOnlyError
 
 from telecine.dispatch import Bell
+from telecine.dispatch.ending import end
 from telecine.dispatch.hints import OFFERED, Head, Hints
 from telecine.dispatch.line import Away, Line
 
@@ -189,5 +190,4 @@ class Sender:
         if self._talk is not None and not self._talk.done():
             done, _ = await asyncio.wait([self._talk], timeout=GOODBYE_SECONDS)
             if not done:
-                self._talk.cancel()
-                await asyncio.wait([self._talk])
+                await end(self._talk)
