@@ -111,7 +111,7 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
         "claim": {"worker": bed.worker, "request": "r", **lanes, "wanted": 20, "ttl": LEASE},
         "claim_hinted": {"worker": bed.worker, "request": "s", **lanes, "wanted": 20, "ttl": LEASE, "hinted": held},
         "lane_heads": {"lanes": lanes["lanes"], "wanted": 20},
-        "glance": {"lanes": lanes["lanes"]},
+        "glance": lanes,
         "overlooked": {"worker": bed.worker, "request": "r", **lanes},
         "unpark": {"wanted": 1_000},
         "task_hold": {"ids": held},

@@ -151,6 +151,16 @@ async def test_a_glance_tells_whether_a_claim_would_find_something(bed: Bed) -> 
     assert (empty, parked, due, taken) == (False, False, True, False)
 
 
+async def test_a_glance_overlooks_what_stands_in_a_paused_flow(bed: Bed) -> None:
+    await bed.enact(CUT)
+    await bed.submit()
+    await bed.engine.pause("film")
+    paused = await bed.engine.glance(bed.lanes)
+    await bed.engine.pause("film", False)
+
+    assert (paused, await bed.engine.glance(bed.lanes)) == (False, True)
+
+
 async def test_a_handler_is_told_results_of_needed_stages_in_order(bed: Bed) -> None:
     await bed.enact(a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("join", "plan cut")))
     await bed.submit()

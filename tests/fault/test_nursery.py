@@ -1,9 +1,13 @@
 """A nursery is left for a new one when it should be, and whatever becomes of it costs at most the children it has."""
 
 import asyncio
+import errno
 import os
+import resource
 import signal
-from collections.abc import Iterator
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -143,19 +147,136 @@ def test_a_nursery_that_does_not_answer_is_done_without(stage: Stage, monkeypatc
     play(scene)
 
 
-def test_a_program_that_cannot_be_loaded_is_started_so_that_it_says_why(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Nursery("telecine.nowhere"))
-
+def test_a_child_that_was_born_while_the_loop_stood_still_is_taken(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scene() -> None:
-        for _ in range(nursery.MOST_FAILED + 1):
-            error = await stage.failure({"do": "look"}, program="telecine.nowhere")
+        parent = await parent_of_next(stage)
+        monkeypatch.setattr(nursery, "BIRTH_SECONDS", 0.2)
+        asking = asyncio.create_task(parent_of_next(stage))
+        await asyncio.sleep(0)
+        time.sleep(0.5)
 
-            assert "No module named telecine.nowhere" in str(error)
-        assert stage.nursery is not None
-        assert not stage.nursery.bears("telecine.nowhere")  # nobody tries any more
-        await stage.nursery.close()
+        assert await asking == parent
 
     play(scene)
+
+
+def test_a_program_that_cannot_be_loaded_is_started_so_that_it_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Nursery("telecine.nowhere")
+    stage = Stage(tmp_path, own)
+
+    async def one() -> None:
+        error = await stage.failure({"do": "look"}, program="telecine.nowhere")
+
+        assert "No module named telecine.nowhere" in str(error)
+
+    async def scene() -> None:
+        await asyncio.gather(*(one() for _ in range(2 * nursery.MOST_FAILED)))
+        assert own.bears("telecine.nowhere")  # many asked, but only one nursery has failed
+
+        for _ in range(nursery.MOST_FAILED - 1):
+            await one()
+        assert not own.bears("telecine.nowhere")  # nobody tries for a while
+        await one()
+
+        monkeypatch.setattr(nursery, "REST_SECONDS", 0.0)
+        own._rests_until = 0.0
+        await one()
+        assert own.bears("telecine.nowhere")
+        await own.close()
+        assert not own.bears("telecine.nowhere")
+
+    play(scene)
+
+
+# -- What is wrong with one birth harms no other child ----------------------------------------------
+
+
+async def lives_on(stage: Stage, trouble: Callable[[], Awaitable[None]]) -> None:
+    """A child, and its nursery, are there before and after."""
+    async with stage.child({"do": "hang", "alone": True}) as child:
+        pid = await hanging(child)
+        parent = psutil.Process(pid).ppid()
+
+        await trouble()
+
+        assert lives(pid)
+        assert await parent_of_next(stage) == parent
+
+
+def test_a_descriptor_that_is_none_harms_no_other_child(stage: Stage) -> None:
+    async def trouble() -> None:
+        error = await stage.failure({"do": "look"}, files={"source": 9_999})
+
+        assert error.code in ("child_not_started", "child_died")
+
+    play(lambda: lives_on(stage, trouble))
+
+
+def test_a_child_with_more_files_than_can_be_handed_on_is_started(stage: Stage) -> None:
+    files = {f"file{n}": os.open(os.devnull, os.O_RDONLY) for n in range(nursery.MOST_FILES + 1)}
+
+    async def trouble() -> None:
+        seen = await stage.answer({"do": "look"}, files=files)
+
+        assert (seen["parent"], seen["passed"]) == (os.getpid(), files)
+        files.popitem()
+        seen = await stage.answer({"do": "look"}, files=files)
+        assert seen["parent"] != os.getpid()
+        assert seen["files"] == [0, 1, 2, 3, *seen["passed"].values()]
+
+    play(lambda: lives_on(stage, trouble))
+
+
+def test_a_fork_that_fails_is_told_and_leaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, "no more processes")
+
+    monkeypatch.setattr(os, "fork", no_fork)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    given = [os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY), theirs.detach()]
+    reports: dict[int, socket.socket] = {}
+
+    forking._bear({"folder": "/", "nice": 0}, list(given), reports, lambda _: 0)
+
+    with ours:
+        assert b"no more processes" in ours.recv(256)
+        assert ours.recv(256) == b""
+    assert reports == {}
+    for one in given:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(one)
+
+
+def test_descriptors_may_have_high_numbers(stage: Stage) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4_096), most))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+
+        async def scene() -> None:
+            assert await parent_of_next(stage) in nurseries()
+
+        play(scene)
+    finally:
+        for one in held:
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_an_interpreter_without_handles_of_processes_starts_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    nursery.can_fork.cache_clear()
+    assert nursery.can_fork()
+
+    monkeypatch.delattr(os, "pidfd_open")
+    nursery.can_fork.cache_clear()
+
+    assert not nursery.can_fork()
+    nursery.can_fork.cache_clear()
 
 
 def test_a_handler_that_is_cancelled_while_its_child_is_born_leaves_none(stage: Stage) -> None:

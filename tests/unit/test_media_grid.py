@@ -93,6 +93,13 @@ def test_longer_chunks_stand_where_little_is_decoded_in_vain_and_both_slots_end_
     assert [chunk.count for chunk in chunks_of(11, 1, [0, 0, 0, 1, 9, 9, 9, 1, 9, 9, 9])] == [3, 4, 4]
 
 
+def test_a_long_film_is_cut_without_trying_thousands_of_orders() -> None:
+    # 4,799 segments are 960 chunks, of which one is shorter: 960 orders of 960 chunks would take seconds.
+    counts = [chunk.count for chunk in chunks_of(4_799, 2, [0.5] * 4_799)]
+
+    assert (counts.count(5), counts[-1]) == (959, 4)
+
+
 @given(timing=TIMINGS)
 def test_ticks_of_the_track_are_whole(timing: Timing) -> None:
     assert timing.step == timing.timescale / timing.rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-AGAIN_SECONDS = 0.1
+AGAIN_SECONDS = 1.0  # hanging up takes a while, too, and shall not be disturbed
 
 
 async def end(task: asyncio.Task[Any]) -> None:

@@ -40,7 +40,7 @@ class Claim:
 
 def claim(ask: Claim) -> Steps[Rows]:
     """One statement; rows of jobs that wind down come back with `halted`."""
-    params = {"worker": ask.worker, "request": ask.request, **_lanes(ask), "wanted": ask.wanted, "ttl": ask.ttl}
+    params = {"worker": ask.worker, "request": ask.request, **_lanes(ask.lanes), "wanted": ask.wanted, "ttl": ask.ttl}
     rows: Rows
     if ask.hinted is None:
         rows = yield Ask("claim", params, whole=True)
@@ -49,8 +49,8 @@ def claim(ask: Claim) -> Steps[Rows]:
     return rows
 
 
-def _lanes(ask: Claim) -> dict[str, list[str]]:
-    return {"lanes": list(ask.lanes), "flows": list(ask.lanes.values())}
+def _lanes(lanes: Mapping[str, str]) -> dict[str, list[str]]:
+    return {"lanes": list(lanes), "flows": list(lanes.values())}
 
 
 class Overlooked(NamedTuple):
@@ -62,7 +62,7 @@ class Overlooked(NamedTuple):
 
 
 def overlooked(ask: Claim) -> Steps[Overlooked]:
-    rows = yield Ask("overlooked", {"worker": ask.worker, "request": ask.request, **_lanes(ask)})
+    rows = yield Ask("overlooked", {"worker": ask.worker, "request": ask.request, **_lanes(ask.lanes)})
     leases = [row for row in rows if row["id"] is not None]
     return Overlooked(leases, bool(rows[0]["due"]), bool(rows[0]["standing"]))
 
@@ -83,7 +83,8 @@ def unpark(wanted: int = 1_000) -> Steps[frozenset[str]]:
 
 
 def glance(lanes: Mapping[str, str]) -> Steps[bool]:
-    rows = yield Ask("glance", {"lanes": list(lanes)}, whole=True)
+    """Would a claim of these lanes find something? What is parked and due counts, whosever it is."""
+    rows = yield Ask("glance", _lanes(lanes), whole=True)
     return bool(rows[0]["found"])
 
 

@@ -11,6 +11,7 @@ files as 4 and on, in the order in which they were given.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gc
 import json
@@ -25,13 +26,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from telecine.worker.keeper import die_with
 
 LINE = 3
 MOST_ASKED = 1 << 16  # bytes: a path, and a number
 MOST_GIVEN = 16  # descriptors
+_LEAST_GIVEN = 3  # line, output and report
 NURSERY, CHILD = "media-nursery", "telecine-media"  # as `ps` and `top` show them
 _HIGH = 100  # above all that a child is given
 
@@ -71,40 +73,53 @@ def _serve(asked: socket.socket, run: Main) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     reports: dict[int, socket.socket] = {}
-    open_for: list[Any] = [asked, woken]
-    while asked in open_for or reports:
-        ready, _, _ = select.select(open_for, [], [])
+    news = select.poll()  # not `select`, which knows no descriptor above 1023
+    news.register(woken, select.POLLIN)
+    news.register(asked, select.POLLIN)
+    is_asked = True
+    while is_asked or reports:
+        ready = {descriptor for descriptor, _ in news.poll()}
         if woken in ready:
             with suppress(BlockingIOError):
                 os.read(woken, 4_096)
             _bury(reports)
-        if asked in ready:
+        if asked.fileno() in ready:
             request, given, _, _ = socket.recv_fds(asked, MOST_ASKED, MOST_GIVEN)
             if request:
                 _bear(json.loads(request), given, reports, run)
             else:
-                open_for.remove(asked)
+                news.unregister(asked)
+                is_asked = False
 
 
 def _bear(request: dict[str, Any], given: list[int], reports: dict[int, socket.socket], run: Main) -> None:
+    """Whatever goes wrong is between this child and who asked for it: the others live on."""
+    if len(given) < _LEAST_GIVEN:  # there was no room for them here
+        for one in given:
+            os.close(one)
+        return
     report = socket.socket(fileno=given.pop(2))
     nursery = os.getpid()
+    pid = 0
     try:
         pid = os.fork()  # noqa: TID251 - a fork of ourselves, before any thread and any film
-    except OSError:
-        pid = -1  # who asked hears that the report ends, and does it another way
-    if pid == 0:
-        _be_born(nursery, request, given, run)
-    for one in given:
-        os.close(one)
-    if pid < 0:
-        report.close()
-        return
-    reports[pid] = report
-    handle = os.pidfd_open(pid)
-    with suppress(OSError):
-        socket.send_fds(report, [str(pid).encode()], [handle])
-    os.close(handle)
+        if pid == 0:
+            _be_born(nursery, request, given, run)
+        handle = os.pidfd_open(pid)
+    except OSError as error:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        with report, suppress(OSError):
+            report.send(str(error).encode())
+    else:
+        reports[pid] = report
+        with suppress(OSError):
+            socket.send_fds(report, [str(pid).encode()], [handle])
+        os.close(handle)
+    finally:
+        for one in given:
+            os.close(one)
 
 
 def _bury(reports: dict[int, socket.socket]) -> None:
@@ -119,7 +134,7 @@ def _bury(reports: dict[int, socket.socket]) -> None:
             )
 
 
-def _be_born(nursery: int, request: dict[str, Any], given: list[int], run: Main) -> None:
+def _be_born(nursery: int, request: dict[str, Any], given: list[int], run: Main) -> NoReturn:
     """From here on it is a child like any other: a folder, its descriptors, and nothing that is not its own."""
     code = 1
     try:
@@ -139,6 +154,7 @@ def _be_born(nursery: int, request: dict[str, Any], given: list[int], run: Main)
         with suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()
+            ctypes.CDLL(None).fflush(None)  # what libraries printed
         os._exit(code)
 
 

@@ -55,7 +55,7 @@ def _watch(lifeline: int, worker: int, child: int, term: float) -> NoReturn:
         if code is not None:
             break
         patience = None if kill_at == float("inf") else max(0.0, kill_at - time.monotonic())
-        ready, _, _ = select.select([lifeline, woken], [], [], patience)
+        ready = _ready((lifeline, woken), patience)
         if woken in ready:
             os.read(woken, 512)
         if lifeline in ready:
@@ -68,6 +68,14 @@ def _watch(lifeline: int, worker: int, child: int, term: float) -> NoReturn:
     with suppress(OSError):
         os.write(lifeline, f"{code}\n".encode())
     os._exit(0)
+
+
+def _ready(descriptors: tuple[int, ...], patience: float | None) -> set[int]:
+    """By `poll`: `select` knows no descriptor above 1023, and a worker inside a busy server hands on such."""
+    news = select.poll()
+    for one in descriptors:
+        news.register(one, select.POLLIN)
+    return {one for one, _ in news.poll(None if patience is None else 1_000 * patience)}
 
 
 def _hear(lifeline: int) -> bytes:

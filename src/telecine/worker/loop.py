@@ -104,8 +104,10 @@ class Worker:
             if await self._enlist():
                 await self._work()
         finally:
-            await nursery.close()
-            await asyncio.to_thread(scratch.close)
+            try:
+                await nursery.close()
+            finally:
+                await asyncio.to_thread(scratch.close)
 
     def stop(self) -> None:
         """First: finish what runs, claim nothing more. Second: end at once. From any thread, or a signal."""

@@ -151,28 +151,43 @@ async def start(
     program: str, folder: Path, files: Mapping[str, int], births: Births | None, *, asks: bool, nice: int
 ) -> MediaProcess:
     """Start a child with these descriptors, by name; with `asks`, one more that it asks for bytes."""
+    wish = _Wish(program, folder, files, asks, nice)
+    if births is not None and births.bears(program):
+        try:
+            return await _started(wish, births)
+        except NotBorn as error:
+            log.warning("%s; the child is started as a program instead", error)
+    return await _started(wish, None)
+
+
+class _Wish(NamedTuple):
+    program: str
+    folder: Path
+    files: Mapping[str, int]
+    asks: bool
+    nice: int
+
+
+async def _started(wish: _Wish, births: Births | None) -> MediaProcess:
+    """With lines of its own: those of a child that was not born may still be in somebody's hands."""
     with ExitStack() as near, ExitStack() as far:
         channel, far_channel = pair(near, far)
-        names = dict(files)
+        names = dict(wish.files)
         ask = None
-        if asks:
+        if wish.asks:
             ask, far_ask = pair(near, far)
             names["ask"] = far_ask.fileno()
         output, far_output = os.pipe()
         near.callback(os.close, output)
         far.callback(os.close, far_output)
         os.set_blocking(output, False)
-        given = Given(folder, nice, far_channel.fileno(), far_output, names)
-        command = [sys.executable, "-I", *_called(program)]
-        life: Life | None = None
-        if births is not None and births.bears(program):
-            try:
-                life = await births.bear(given)
-                names = {name: LINE + 1 + n for n, name in enumerate(names)}
-            except NotBorn as error:
-                log.warning("%s; it is started as a program instead", error)
-        if life is None:
-            life = Spawned([*command, str(given.channel)], given)
+        given = Given(wish.folder, wish.nice, far_channel.fileno(), far_output, names)
+        command = [sys.executable, "-I", *_called(wish.program)]
+        if births is None:
+            life: Life = Spawned([*command, str(given.channel)], given)
+        else:
+            life = await births.bear(given)
+            names = {name: LINE + 1 + n for n, name in enumerate(names)}
         return MediaProcess(life, Lines(channel, output, ask, near.pop_all()), command, names)
 
 

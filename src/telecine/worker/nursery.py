@@ -16,17 +16,21 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from telecine.worker.child import start_bare, waited
+from telecine.worker.forking import MOST_GIVEN
 from telecine.worker.mediaprocess import End, Given, NotBorn
 
 BIRTH_SECONDS = 20.0
 LAST_SECONDS = 5.0
 MOST_BORN = 100
-MOST_FAILED = 3  # births in a row; then nobody tries any more
+MOST_FAILED = 3  # nurseries in a row that bore nobody; then nobody tries for a while
+REST_SECONDS = 60.0
+MOST_FILES = MOST_GIVEN - 3  # beside line, output and report
 _OUR_OWN = {signal.SIGTERM, signal.SIGKILL}
 
 
@@ -38,7 +42,7 @@ class Forked:
         self._report = report
         self._handle: int | None = handle
         self._using = threading.Lock()
-        self._is_orphan = False
+        self._is_orphan = self._has_ended = False
         self._loop = asyncio.get_running_loop()
         self.pid = int(told)
         self.gone: asyncio.Future[End] = self._loop.create_future()
@@ -63,6 +67,8 @@ class Forked:
         if not told:
             self._is_orphan = True
             self.send(signal.SIGKILL)
+            if self._has_ended:
+                self._give_up()
             return
         said = json.loads(told)
         end = End(os.waitstatus_to_exitcode(said["status"]), said["cpu"], said["rss"] * 1024)
@@ -73,6 +79,7 @@ class Forked:
     def _see_it_end(self, handle: int) -> None:
         """The kernel says so. The nursery says how, unless it has ended or is stuck."""
         self._loop.remove_reader(handle)
+        self._has_ended = True
         self._loop.call_later(0 if self._is_orphan else LAST_SECONDS, self._give_up)
 
     def _give_up(self) -> None:
@@ -111,7 +118,7 @@ class House:
         return self._line.fileno() < 0
 
     async def bear(self, given: Given) -> Forked:
-        self.born += 1
+        """`TimeoutError`: it is stuck. `ConnectionError`: it is gone. Any other `OSError` is about this child alone."""
         # The nursery stands elsewhere: to it, a relative path would be another one.
         request = json.dumps({"folder": str(given.folder.absolute()), "nice": given.nice}).encode()
         report, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -119,10 +126,12 @@ class House:
             with theirs:
                 handed = [given.channel, given.output, theirs.fileno(), *given.files.values()]
                 socket.send_fds(self._line, [request], handed)
-            return Forked(self, report, *await _first_word(report))
+            child = Forked(self, report, *await _first_word(report))
         except BaseException:
             report.close()  # and the lines, by whoever asked: a child that nobody talks to ends
             raise
+        self.born += 1
+        return child
 
     def leave(self) -> None:
         """Ask for nothing more: it ends when its children have."""
@@ -142,20 +151,30 @@ class Nursery:
         self._program = program
         self._houses: list[House] = []  # the last one is asked; the others end with their last child
         self._failed = 0
+        self._rests_until = 0.0
+        self._closed = False
 
     def bears(self, program: str) -> bool:
-        return program == self._program and self._failed < MOST_FAILED and can_fork()
+        if self._closed or program != self._program or not can_fork():
+            return False
+        return asyncio.get_running_loop().time() >= self._rests_until
 
     async def bear(self, given: Given) -> Forked:
         """A child that was given these; it knows its line as 3, its files as 4 and on."""
         given.folder.stat()  # if it is not there, nobody can start a child in it
+        if len(given.files) > MOST_FILES:
+            raise NotBorn(f"the nursery hands on {MOST_FILES} files, not {len(given.files)}")
         house = self._open()
         try:
             child = await house.bear(given)
-        except (OSError, TimeoutError) as error:
-            self._failed += 1
-            house.end()
-            raise NotBorn(f"the nursery gave no child: {type(error).__name__} {error}") from error
+        except TimeoutError as error:
+            self._give_up(house, house.end)
+            raise NotBorn("the nursery does not answer") from error
+        except ConnectionError as error:
+            self._give_up(house, house.leave)
+            raise NotBorn("the nursery is gone") from error
+        except OSError as error:
+            raise NotBorn(f"the nursery gave no child: {error}") from error
         self._failed = 0
         return child
 
@@ -164,12 +183,21 @@ class Nursery:
         if house is None or house.is_left or house.born >= MOST_BORN:
             if house is not None:
                 house.leave()
-            self._houses = [one for one in self._houses if one.process.poll() is None]
+            self._houses[:] = [one for one in self._houses if one.process.poll() is None]
             house = House(self._program)
             self._houses.append(house)
         return house
 
+    def _give_up(self, house: House, leave: Callable[[], None]) -> None:
+        """Several may have asked it at once: it has failed only once."""
+        if not house.is_left and not house.born:
+            self._failed += 1
+            if self._failed >= MOST_FAILED:
+                self._rests_until = asyncio.get_running_loop().time() + REST_SECONDS
+        leave()
+
     async def close(self) -> None:
+        self._closed = True
         for house in self._houses:
             house.leave()
         for house in self._houses:
@@ -188,21 +216,33 @@ async def _first_word(report: socket.socket) -> tuple[bytes, int]:
     try:
         async with asyncio.timeout(BIRTH_SECONDS):
             await heard
+    except TimeoutError:
+        if heard.cancelled():  # else it came while this loop stood still
+            raise
     finally:
         loop.remove_reader(report)
     told, handles, _, _ = socket.recv_fds(report, 64, 1)
-    if not told or not handles:
-        raise ConnectionError("it has ended, or could not fork")
+    if not told:
+        raise ConnectionError("it has ended")
+    if not handles:
+        raise OSError(told.decode(errors="replace"))
+    os.set_inheritable(handles[0], False)
     return told, handles[0]
 
 
 @cache
 def can_fork() -> bool:
-    """Whether this system has what it takes: handles of processes, and a fork that is safe."""
+    """Whether this system and this interpreter have what it takes: handles of processes, and a fork that is safe."""
     if sys.platform != "linux":
         return False
     try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError:
+        handle = os.pidfd_open(os.getpid())
+    except (OSError, AttributeError):  # some builds of Python are without it
         return False
+    try:
+        signal.pidfd_send_signal(handle, 0)
+    except (OSError, AttributeError):
+        return False
+    finally:
+        os.close(handle)
     return True

@@ -103,12 +103,14 @@ left join (
 order by t.rank, t.id
 
 -- name: glance
--- Is there anything for these lanes? Reads only; wakes the writer for nothing otherwise.
+-- Would a claim find anything in these lanes? Reads only; wakes the writer for nothing otherwise. What stands in a flow
+-- that is paused is nothing: whoever looked at it would claim in vain, each second, for as long as the pause lasts.
 select exists (
-    select 1 from unnest(:lanes::text[]) as l (lane)
+    select 1 from unnest(:lanes::text[], :flows::text[]) as l (lane, flow)
     cross join lateral (
         select 1 from task t where t.lane = l.lane and t.state = 'ready' and not t.parked limit 1
     ) c
+    where l.flow not in (select name from flow where paused)
 ) or exists (
     select 1 from task t where t.state = 'ready' and t.parked and t.ready_at <= {now}
 ) as found

@@ -67,7 +67,8 @@ order by t.rank, t.id
 -- name: glance
 select exists (
     select 1 from json_each(:lanes) as l
-    where exists (select 1 from task where lane = l.value and state = 'ready' and not parked)
+    where json_extract(:flows, '$[' || l.key || ']') not in (select name from flow where paused)
+      and exists (select 1 from task where lane = l.value and state = 'ready' and not parked)
 ) or exists (
     select 1 from task where state = 'ready' and parked and ready_at <= {now}
 ) as found
