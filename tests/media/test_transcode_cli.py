@@ -1,5 +1,6 @@
 """`telecine transcode` as people use it: a real process, its words, its exit codes, and what it leaves behind."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -16,7 +17,10 @@ from typing import Any
 
 import pytest
 
-from telecine.media.export import Export
+from telecine.cli import previewing
+from telecine.cli.previewing import Preview
+from telecine.media.export import Export, FolderBusy
+from telecine.world import World
 from tests.media.shoot import Film, Shot, shoot
 from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, play, small
 
@@ -184,18 +188,46 @@ def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_f
 
 def test_a_folder_that_is_locked_for_a_while_does_not_end_the_run(shell: Shell, long_film: Path) -> None:
     out = shell.folder / "out"
-    with shell.started(long_film, "-o", "out", "--preset", "veryslow") as process:
-        until(lambda: shell.rows("select id from job"), "the job is there")
+    with shell.started(long_film, "-o", "out") as process:
+        # Not before: at the start, a folder that is locked is refused.
+        until(lambda: shell.rows("select id from task where state = 'running'"), "the job has begun")
         out.mkdir()
         with Export(out, "somebody else's"):
-            assert process.stderr is not None
-            warning = process.stderr.readline()
+            until(lambda: shell.rows("select id from job where outcome = 'completed'"), "the film is made")
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=1.0)
         said, complaints = process.communicate(timeout=PATIENCE)
 
-    assert "long.mp4 is not shown yet: another export is writing into" in warning
     assert process.returncode == 0, complaints
     assert "Watch it: mpv out/master.m3u8" in said
     assert len(list(out.glob("video/h264-180p/*.m4s"))) == 11
+
+
+def test_a_preview_whose_folder_is_locked_is_told_once_and_tried_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Locked:
+        tried = 0
+
+        async def update(self) -> None:
+            self.tried += 1
+            if self.tried < 3:
+                raise FolderBusy("another export is writing into out")
+
+    monkeypatch.setattr(previewing, "SECONDS", 0.0)
+    monkeypatch.setattr(previewing, "PAUSE", 0)
+    locked = Locked()
+    preview = Preview("film.mp4", locked, World())  # type: ignore[arg-type]
+
+    async def watch() -> None:
+        for _ in range(4):
+            await preview.grow()
+
+    asyncio.run(watch())
+
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["telecine: film.mp4 is not shown yet: another export is writing into out; encoding goes on"]
+    assert locked.tried == 4
 
 
 def test_ctrl_c_is_heard_while_the_folder_is_being_finished(shell: Shell, source: Source) -> None:

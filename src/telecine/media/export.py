@@ -59,6 +59,10 @@ class Layout:
         return self.path(kind, rung, number) if kind in ("media", "iframes") else _file(kind, number)
 
 
+class FolderBusy(BadSpec):
+    """Somebody else writes into the folder; that ends soon, or never."""
+
+
 class Export:
     """One folder. Tell it `update` as often as there is more to see, then `finish`; both may be repeated.
 
@@ -264,7 +268,7 @@ def _locked(folder: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise BadSpec(f"another export is writing into {folder} just now") from None
+        raise FolderBusy(f"another export is writing into {folder} just now") from None
     return handle
 
 

@@ -13,10 +13,14 @@ from telecine.engine.views import Views
 from telecine.errors import NotFound, TelecineError
 from telecine.facts import Kept
 from telecine.flows.transcode.collecting import INIT, Recorded
-from telecine.media.export import Export
+from telecine.media.export import Export, FolderBusy
 from telecine.media.film import Film
 from telecine.media.playlists import Kind
 from telecine.videos.recorded import Recording
+
+# In the end somebody else who writes into the folder is waited for; an export takes a while.
+BUSY_SECONDS = 30.0
+LOOK_SECONDS = 0.2
 
 
 class Showing:
@@ -56,8 +60,17 @@ class Showing:
         if any(len(one.pieces) != recorded.segments for one in recorded.film.renditions):
             raise NotFound(f"parts of what job {self._job_id} has made are not there: make the film anew")
         extras = {one.kept.name: one.kept for one in await self._views.kept(self._job_id, "poster", "sprites")}
-        await self._write(recorded, extras)
-        return self._folder / "master.m3u8"
+        clock = asyncio.get_running_loop().time
+        late = clock() + BUSY_SECONDS
+        while True:
+            try:
+                await self._write(recorded, extras)
+            except FolderBusy:
+                if clock() > late:
+                    raise
+                await asyncio.sleep(LOOK_SECONDS)
+            else:
+                return self._folder / "master.m3u8"
 
     async def _grow(self) -> int:
         if recorded := await self._recording.look():
