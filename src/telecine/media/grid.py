@@ -4,7 +4,8 @@
     segments  [            0             ] [ 1           six seconds: what is recorded, and what a retry may keep
     chunks    [                0 … 4                ]    what one worker leases
 
-No float and no second is counted here; what lasts 6.006 seconds lasts 144 frames.
+No float and no second is counted here; what lasts 6.006 seconds lasts 144 frames. Only the worth of one order of chunks
+against another is a float.
 """
 
 from __future__ import annotations

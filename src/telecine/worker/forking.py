@@ -44,7 +44,9 @@ def main(arguments: Sequence[str]) -> None:
     program, descriptor = arguments
     die_with(os.getppid())
     _be_called(NURSERY)
-    asked = socket.socket(fileno=int(descriptor))
+    # By the lowest number that is free: that of a worker with many files may be above all that a child closes.
+    with socket.socket(fileno=int(descriptor)) as line:
+        asked = line.dup()
     run = _loaded(program)
     gc.collect()
     gc.freeze()  # pages that nobody writes to stay shared
