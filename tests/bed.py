@@ -105,10 +105,12 @@ class Bed(Scene):
         return await self.sql(f"select * from attempt where task_id = {task_id} order by token")
 
     async def events(self, job_id: JobId | int) -> list[str]:
-        order = "id" if self.is_postgres else "seq"
-        return [
-            row["kind"] for row in await self.sql(f"select kind from event where job_id = {job_id} order by {order}")
-        ]
+        """With a number or, in PostgreSQL, still without."""
+        kinds = await self.sql(f"select kind from event where job_id = {job_id} order by seq")
+        if self.is_postgres:
+            fresh = f"select kind from unnumbered, unnest(job_ids) as x (job) where job = {job_id} order by id"
+            kinds += await self.sql(fresh)
+        return [row["kind"] for row in kinds]
 
     async def count(self, table: str, where: str = "true") -> int:
         [row] = await self.sql(f"select count(*) as n from {table} where {where}")

@@ -47,6 +47,11 @@ class Scene:
         return self.url.startswith("postgres")
 
     @property
+    def new_events(self) -> str:
+        """The table where an event is written first."""
+        return "unnumbered" if self.is_postgres else "event"
+
+    @property
     def now(self) -> int:
         assert self.store.now is not None
         return self.store.now
@@ -113,7 +118,7 @@ class Scene:
                 await self.sql(text)
             return
         async with self.store.connections.borrow() as connection:  # type: ignore[attr-defined]
-            await connection.execute(";".join(words))
+            await connection.execute(";".join([*words, "delete from unnumbered"]))
 
 
 async def execute(store: Store, text: str) -> list[dict[str, Any]]:

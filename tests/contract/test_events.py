@@ -13,7 +13,7 @@ from tests.scene import Scene, alone, alone_on_postgres, on_postgres, played
 
 FILM = a_flow(a_stage("cut"), a_stage("publish", "cut"))
 PATIENCE = 20.0
-SAY = "insert into event (at, kind, data) values (1, $1, null)"
+SAY = "insert into unnumbered (at, kind, data) values (1, $1, null)"
 
 
 async def events(stream: Stream, after: int = 0, **more: int) -> list[Event]:
@@ -222,7 +222,7 @@ async def test_readers_that_number_at_once_give_each_event_one_number(scene: Sce
 async def test_thousands_of_events_get_their_numbers_without_a_nested_walk(scene: Scene) -> None:
     """Fresh tables have no statistics; a plan that compares all with all took minutes here."""
     count = 20_000
-    await scene.sql(f"insert into event (at, kind) select 1, 'x' from generate_series(1, {count})")
+    await scene.sql(f"insert into unnumbered (at, kind) select 1, 'x' from generate_series(1, {count})")
     stream = Stream(scene.store)
 
     async with asyncio.timeout(PATIENCE):

@@ -227,7 +227,7 @@ async def fill(scene: Scene) -> None:
         names, values = ", ".join(columns), ", ".join(columns.values())
         await scene.sql(f"insert into {table} ({names}) select {values} from numbers")
     if scene.is_postgres:
-        await scene.sql(f"insert into event (at, kind) select {T}, 'x' from numbers limit {OPEN}")
+        await scene.sql(f"insert into unnumbered (at, kind) select {T}, 'x' from numbers limit {OPEN}")
         await scene.sql(f"update event_counter set seq = {ENDED + OPEN}")
     await scene.sql("analyze")
 

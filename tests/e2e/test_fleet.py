@@ -189,6 +189,7 @@ class Fleet:
         return int(row["beat_at"])
 
     async def _events(self, kind: str) -> list[dict[str, Any]]:
+        await self.house.parts.engine.events.newest()  # numbers what has none yet
         return await self.house.sql(f"select job_id, task_id from event where kind = '{kind}'")
 
     async def _has_ended(self) -> bool:

@@ -71,5 +71,6 @@ def play(site: Site, folder: Path) -> None:
 async def findings(post: Outpost) -> list[Any]:
     """What the second opinion, and the servers' own audit, have against what is left."""
     async with open_engine(post.settings) as parts:
+        await parts.engine.events.newest()  # numbers what has none yet
         told = await execute(parts.store, "select data from event where kind = 'audit.finding'")
         return [*told, *await audit(lambda text: execute(parts.store, text))]

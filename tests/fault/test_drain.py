@@ -80,14 +80,14 @@ def test_once_a_drain_is_acknowledged_the_worker_is_granted_nothing(url: str, wo
         await submitting[100]
 
         await engine.set_mode(ann, Mode.DRAINING)
-        order = "seq" if url.startswith("sqlite") else "id"
-        [drained] = await rows(engine, f"select max({order}) as n from event where kind = 'worker.draining'")
+        order, events = ("seq", "event") if url.startswith("sqlite") else ("id", "unnumbered")
+        [drained] = await rows(engine, f"select max({order}) as n from {events} where kind = 'worker.draining'")
         jobs = [(await one).job_id for one in submitting]
 
         assert set(await ended(engine, *jobs)) == {"completed"}
         late = await rows(
             engine,
-            f"select {order} from event where kind = 'task.started' and worker = {ann} and {order} > {drained['n']}",
+            f"select {order} from {events} where kind = 'task.started' and worker = {ann} and {order} > {drained['n']}",
         )
         assert late == []
 

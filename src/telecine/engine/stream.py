@@ -91,7 +91,7 @@ class Stream:
 
     async def newest(self) -> int:
         """The number after which everything is still to come."""
-        while await self.number() == NUMBERED_AT_ONCE:
+        while await self.number() >= NUMBERED_AT_ONCE:
             pass
         rows = await self._store.read(lambda: _look(0, None, 0))
         return int(rows[0]["newest"])

@@ -67,8 +67,9 @@ with due as materialized (
 ), noted as (
     update worker set request = :request where id = :worker and exists (select 1 from granted)
 ), said as (
-    insert into event (at, kind, job_id, task_id, stage, token, worker)
-    select {now}, 'task.started', job_id, id, stage, token, :worker from granted
+    insert into unnumbered (at, kind, worker, job_ids, task_ids, stages, tokens)
+    select {now}, 'task.started', :worker, array_agg(job_id), array_agg(id), array_agg(stage), array_agg(token)
+    from granted having count(*) > 0
 )
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
     j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, g.losses, g.releases, g.rank, false as halted,

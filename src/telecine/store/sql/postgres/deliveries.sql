@@ -69,7 +69,7 @@ insert into postman (seq, secret) select c.seq, :secret::text from event_counter
 select secret from postman
 
 -- name: postman_look
-select p.seq, c.seq as newest, c.pruned, exists (select 1 from event where seq is null) as unnumbered
+select p.seq, c.seq as newest, c.pruned, exists (select 1 from unnumbered) as unnumbered
 from postman p cross join event_counter c
 
 -- name: postman_hold

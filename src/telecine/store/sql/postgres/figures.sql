@@ -47,7 +47,7 @@ from event_counter c cross join pulse p cross join (
 -- name: figure_recent
 -- The latest events from the newest back, those that ended an attempt: how long it took, and how it ended.
 select coalesce(j.flow, '') as flow, coalesce(s.name, '') as stage, e.kind, a.ended_at - a.started_at as ms
-from (select kind, job_id, stage, task_id, token from event where seq is not null order by seq desc limit :most) e
+from (select kind, job_id, stage, task_id, token from event order by seq desc limit :most) e
 join attempt a on a.task_id = e.task_id and a.token = e.token
 left join job j on j.id = e.job_id
 left join stage s on s.job_id = e.job_id and s.number = e.stage

@@ -34,9 +34,9 @@ with clock as materialized (
     ) a
 )
 -- Whether it waits for other jobs is told here: by the time that somebody reads this it may no longer.
-insert into event (at, kind, job_id, data)
-select (select now from clock), 'job.created', x.id, case when x.waits > 0 then jsonb_build_object('waits', x.waits) end
-from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits)
+insert into unnumbered (at, kind, data, job_ids)
+select (select now from clock), 'job.created', case when x.waits > 0 then jsonb_build_object('waits', x.waits) end, array_agg(x.id)
+from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits) group by x.waits
 
 -- name: submit_lone
 -- The same for one job of one stage: its arrays would cost more than its rows.
@@ -54,8 +54,8 @@ with j as (
         case when :state = 'ready' then greatest(:run_at, {now}) end,
         case when :state = 'ready' then greatest(:run_at, {now}) - :boost::bigint end, :max_attempts, :stall_ms, :limit_ms)
 )
-insert into event (at, kind, job_id, data)
-values ({now}, 'job.created', :id, case when :waits > 0 then jsonb_build_object('waits', :waits) end)
+insert into unnumbered (at, kind, data, job_ids)
+values ({now}, 'job.created', case when :waits > 0 then jsonb_build_object('waits', :waits) end, array[:id::bigint])
 
 -- name: after_add
 insert into job_after (job_id, after_id) select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])

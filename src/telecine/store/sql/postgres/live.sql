@@ -29,7 +29,7 @@ select id, name from worker where id = any (:ids::bigint[])
 -- What tells when stages of these jobs began, each time anew: opened, then first claimed.
 select e.job_id, e.seq, e.kind, s.name as stage from event e
 join stage s on s.job_id = e.job_id and s.number = e.stage
-where e.job_id = any (:ids::bigint[]) and e.kind in ('task.started', 'stage.ready') and e.seq is not null order by e.seq
+where e.job_id = any (:ids::bigint[]) and e.kind in ('task.started', 'stage.ready') order by e.seq
 
 -- name: live_errors
 -- What ended stages in error, the first of each in front.

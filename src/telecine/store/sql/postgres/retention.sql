@@ -112,7 +112,7 @@ where i.owner = x.owner and i.key = x.key
 -- name: event_prune
 -- Under `event_lock`. Up to the first of these events that is young enough; whoever asks for less gets `reset`.
 with w as materialized (
-    select seq, at from event where seq is not null order by seq limit :wanted
+    select seq, at from event order by seq limit :wanted
 ), edge as materialized (
     select coalesce(min(seq) filter (where at >= {now} - :age::bigint), max(seq) + 1) as stop from w
 ), counter as (

@@ -55,8 +55,8 @@ with m as materialized (
         as x (id, status, phase, failing, stopped, warnings, error)
     where job.id = x.id
 )
-insert into event (at, kind, job_id, task_id, stage, token, worker, data)
-select :at::bigint, y.kind, y.job_id, y.task_id, y.stage, y.token, y.worker, y.data::jsonb from (
+insert into unnumbered (at, kind, worker, data, job_ids, task_ids, stages, tokens)
+select :at::bigint, y.kind, y.worker, y.data::jsonb, array[y.job_id], array[y.task_id], array[y.stage], array[y.token] from (
     select m.kind, m.job_id, m.id as task_id, m.stage, m.token, m.worker, m.data, 0 as turn, m.n from m
     union all
     select x.kind, x.job_id, null, x.stage, null, null, x.data, 1, x.n
@@ -105,10 +105,13 @@ with clock as materialized (
     update stage set state = :stage_state, remaining = stage.remaining - 1, ended_at = (select at from clock)
     from go where stage.job_id = go.job_id and stage.number = go.stage
 ), e as (
-    insert into event (at, kind, job_id, task_id, stage, token, worker)
-    select (select at from clock), k.kind, go.job_id, case when k.of_task then go.id end, case when k.of_task then go.stage end,
-        case when k.of_task then go.token end, case when k.of_task then go.worker end
-    from go cross join (values (:task_kind::text, true), (:job_kind::text, false)) as k (kind, of_task)
+    insert into unnumbered (at, kind, worker, job_ids, task_ids, stages, tokens)
+    select (select at from clock), y.* from (
+        select :task_kind::text, worker, array_agg(job_id), array_agg(id), array_agg(stage), array_agg(token)
+        from go group by worker
+        union all
+        select :job_kind::text, null, array_agg(job_id), null, null, null from go having count(*) > 0
+    ) y
 )
 select m.id, false as awaited from m
 where (select count(*) from go) < (select count(*) from m) and m.id <> all (array(select id from go))

@@ -40,7 +40,7 @@ where id = :id and (revoked_at is null or :mode = 'disabled') returning id
 with gone as (
     update worker set gone_at = {now}, load = 0 where id = any (:ids::bigint[]) and gone_at is null returning id, name
 )
-insert into event (at, kind, worker, data)
+insert into unnumbered (at, kind, worker, data)
 select {now}, 'worker.left', id, jsonb_build_object('name', name) from gone order by id returning worker as id
 
 -- name: worker_list
@@ -69,7 +69,7 @@ with gone as (
       and not exists (select 1 from task t where t.state = 'running' and t.worker = worker.id)
     returning id, name
 )
-insert into event (at, kind, worker, data)
+insert into unnumbered (at, kind, worker, data)
 select {now}, 'worker.lost', id, jsonb_build_object('name', name) from gone order by id returning worker as id
 
 -- name: lanes_served

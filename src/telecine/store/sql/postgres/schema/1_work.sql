@@ -158,10 +158,26 @@ create table attempt (
     primary key (task_id, token)
 );
 
+-- Events as transactions write them: what one statement says alike of many tasks is one row. They get their numbers after
+-- the commit, from whichever reader comes first, who moves them to `event`.
+create table unnumbered (
+    id bigint generated always as identity primary key,
+    at bigint not null,
+    kind text not null,
+    worker bigint,
+    data jsonb,
+    -- An event for each place. Null: one event, of no job.
+    job_ids bigint[],
+    task_ids bigint[],
+    stages smallint[],
+    tokens integer[],
+    events integer not null generated always as (coalesce(cardinality(job_ids), 1)) stored
+-- Rows live for a moment: kept as they are if they fit a page, and cleared away early.
+) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
 create table event (
-    id bigint generated always as identity,
-    -- The public, gapless order: given after commit, by whichever reader comes first.
-    seq bigint,
+    -- The public, gapless order.
+    seq bigint primary key,
     at bigint not null,
     kind text not null,
     job_id bigint,
@@ -171,8 +187,6 @@ create table event (
     worker bigint,
     data jsonb
 );
-create index event_unnumbered on event (id) where seq is null;
-create unique index event_seq on event (seq) where seq is not null;
 -- A job's events lie close together, so a block index finds them at next to no cost per event.
 create index event_job on event using brin (job_id) with (pages_per_range = 16, autosummarize = on);
 create table event_counter (

@@ -1,0 +1,43 @@
+-- Events wait for their numbers in a table of their own, many in a row; `event` is only ever added to.
+
+-- Events as transactions write them: what one statement says alike of many tasks is one row. They get their numbers after
+-- the commit, from whichever reader comes first, who moves them to `event`.
+create table unnumbered (
+    id bigint generated always as identity primary key,
+    at bigint not null,
+    kind text not null,
+    worker bigint,
+    data jsonb,
+    -- An event for each place. Null: one event, of no job.
+    job_ids bigint[],
+    task_ids bigint[],
+    stages smallint[],
+    tokens integer[],
+    events integer not null generated always as (coalesce(cardinality(job_ids), 1)) stored
+-- Rows live for a moment: kept as they are if they fit a page, and cleared away early.
+) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+alter table event rename to event_before;
+drop index event_job;
+
+create table event (
+    -- The public, gapless order.
+    seq bigint primary key,
+    at bigint not null,
+    kind text not null,
+    job_id bigint,
+    task_id bigint,
+    stage smallint,
+    token integer,
+    worker bigint,
+    data jsonb
+);
+-- A job's events lie close together, so a block index finds them at next to no cost per event.
+create index event_job on event using brin (job_id) with (pages_per_range = 16, autosummarize = on);
+
+insert into event (seq, at, kind, job_id, task_id, stage, token, worker, data)
+select seq, at, kind, job_id, task_id, stage, token, worker, data from event_before where seq is not null order by seq;
+insert into unnumbered (at, kind, worker, data, job_ids, task_ids, stages, tokens)
+select at, kind, worker, data, array[job_id], array[task_id], array[stage], array[token]
+from event_before where seq is null order by id;
+drop table event_before;

@@ -1,0 +1,2 @@
+-- In SQLite an event has its number from the start: nothing changes.
+select 1;

@@ -1,0 +1,115 @@
+"""PostgreSQL: events wait for their numbers, many in one row; whoever gives the numbers takes rows whole."""
+
+import asyncio
+import random
+
+from telecine.engine import Registration, Submission
+from telecine.engine.stream import Batch, Event, Stream
+from telecine.facts import WorkerId
+from telecine.store import migrate
+from telecine.store.open import open_store
+from tests.make import a_flow, a_stage
+from tests.postgres import fresh_schema
+from tests.scene import Scene, alone_on_postgres, execute, played
+
+SONG = a_flow(a_stage("sing"), name="song")
+MANY = 30
+BEFORE = "(1, 5, 'one', 7, null), (null, 6, 'late', null, 2), (2, 5, 'two', 8, null), (null, 7, 'later', 9, null)"
+
+
+async def told(stream: Stream, after: int = 0) -> list[Event]:
+    batch = await stream.after(after)
+    assert isinstance(batch, Batch)
+    return list(batch.events)
+
+
+async def with_jobs(scene: Scene, jobs: int) -> list[int]:
+    await scene.enact(SONG)
+    return [one.job_id for one in await scene.engine.submit_many([Submission(flow="song")] * jobs)]
+
+
+@alone_on_postgres
+async def test_what_is_said_alike_of_many_is_one_row(scene: Scene) -> None:
+    jobs = await with_jobs(scene, MANY)
+    await scene.settle(await scene.claim(MANY))
+
+    rows = await scene.sql("select kind, events from unnumbered where events > 1 order by id")
+
+    assert [(row["kind"], row["events"]) for row in rows] == [
+        *(("job.created", MANY), ("task.started", MANY), ("task.done", MANY), ("job.completed", MANY))
+    ]
+    found = [e for e in await told(Stream(scene.store)) if e.job_id is not None]
+    assert [e.seq for e in found] == list(range(found[0].seq, found[0].seq + 4 * MANY))
+    for place, kind in enumerate(("job.created", "task.started", "task.done", "job.completed")):
+        some = found[place * MANY : (place + 1) * MANY]
+        assert {e.kind for e in some} == {kind}
+        assert [e.job_id for e in some] == jobs
+    assert await scene.sql("select 1 from unnumbered") == []
+
+
+@played
+async def test_each_event_has_its_own_task_token_stage_and_worker(scene: Scene) -> None:
+    """Also when the last words of two workers come in one batch."""
+    await with_jobs(scene, 4)
+    other = WorkerId(await scene.engine.enlist(Registration(name="bob", hostname="there", lanes=tuple(scene.lanes))))
+    leases = [*await scene.claim(2), *await scene.claim(2, other)]
+    start = await scene.engine.events.newest()
+
+    await scene.settle([leases[n] for n in (2, 0, 3, 1)])
+
+    done = {(e.task_id, e.token, e.job_id, e.worker) for e in await told(scene.engine.events, start) if e.task_id}
+    assert done == {(x.task_id, x.token, x.job_id, x.worker) for x in leases}
+    ended = [e for e in await told(scene.engine.events, start) if e.kind == "job.completed"]
+    assert {(e.task_id, e.token, e.stage, e.worker) for e in ended} == {(None, None, None, None)}
+    assert {e.job_id for e in ended} == {x.job_id for x in leases}
+
+
+@alone_on_postgres
+async def test_rows_are_taken_whole_and_less_than_wanted_means_that_no_more_are_there(scene: Scene) -> None:
+    await scene.enact(SONG)
+    stream = Stream(scene.store)
+    await stream.newest()
+    rows = "(1, 'a', '{1,2,3}'), (1, 'b', null), (1, 'c', '{4,5}'), (1, 'd', '{6}')"
+    await scene.sql(f"insert into unnumbered (at, kind, job_ids) values {rows}")
+
+    assert [await stream.number(wanted) for wanted in (3, 2, 9, 9)] == [3, 3, 1, 0]
+
+    found = [(e.kind, e.job_id) for e in (await told(stream))[-7:]]
+    assert found == [("a", 1), ("a", 2), ("a", 3), ("b", None), ("c", 4), ("c", 5), ("d", 6)]
+
+
+@alone_on_postgres
+async def test_a_row_of_a_late_commit_is_numbered_behind_those_that_were_heard(scene: Scene) -> None:
+    await scene.enact(SONG)
+    stream = Stream(scene.store)
+    start = await stream.newest()
+    async with scene.store.connections.borrow() as slow:  # type: ignore[attr-defined]
+        await slow.execute("begin")
+        await slow.execute("insert into unnumbered (at, kind, job_ids) values (1, 'slow', '{7,8}')")
+        await scene.sql("insert into unnumbered (at, kind, job_ids) values (1, 'quick', '{1,2,3}')")
+        first = await told(stream, start)
+        await slow.execute("commit")
+
+    late = await told(stream, first[-1].seq)
+
+    assert [e.kind for e in first] == ["quick"] * 3
+    assert [(e.kind, e.seq) for e in late] == [("slow", start + 4), ("slow", start + 5)]
+
+
+def test_events_from_before_keep_their_numbers_and_those_without_one_get_theirs(postgres_url: str) -> None:
+    async def play(url: str) -> list[tuple[int, str, int | None, int | None]]:
+        store = open_store(url, dice=random.Random(1))
+        try:
+            for number, sql in migrate.migrations("postgres").items():
+                if number == 3:
+                    await execute(store, f"insert into event (seq, at, kind, job_id, worker) values {BEFORE}")
+                    await execute(store, "update event_counter set seq = 2")
+                await store.apply(number, sql)
+            return [(e.seq, e.kind, e.job_id, e.worker) for e in await told(Stream(store))]
+        finally:
+            await store.close()
+
+    with fresh_schema(postgres_url) as url:
+        assert asyncio.run(play(url)) == [
+            *((1, "one", 7, None), (2, "two", 8, None), (3, "late", None, 2), (4, "later", 9, None))
+        ]
