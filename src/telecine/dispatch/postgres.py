@@ -1,10 +1,13 @@
 """A bell between machines: LISTEN and NOTIFY on one channel per schema.
 
         ring ──▶ local waiters, at once
-             └─▶ pg_notify, on a connection of its own ──▶ every other process that listens
+             └─▶ NOTIFY, on a connection of its own ──▶ every other process that listens
+        commit of a submit, after a quiet while: NOTIFY with it ──▶ the same, a round trip earlier
 
 The first ring goes out at once, further ones at most every 10 ms. Nothing here is needed for correctness: a dead
 connection, or a transaction pooler that swallows LISTEN (a probe at the start finds out), costs latency only.
+
+Commits that notify wait for each other, up to the disk: so only whoever submits now and then rings with the commit.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class PostgresBell:
         self._url = url
         self._dice = dice
         self._local = LocalBell()
+        self._me = f"{dice.random():.17f}"  # tells our own words, which were heard here before they went out
         self._mouth = Mouth(url)
         self._ear: asyncio.Task[None] | None = None
         self._probed = asyncio.Event()
@@ -53,6 +57,14 @@ class PostgresBell:
     def nudge(self, lanes: Iterable[str]) -> None:
         """Wake who waits here, and nobody elsewhere."""
         self._local.ring(lanes)
+
+    def word(self) -> tuple[str, str] | None:
+        """What a commit may say by itself: nothing if others were rung for lately, or nobody knows yet where."""
+        channel = self._mouth.channel
+        return (channel, self._me) if channel is not None and self._mouth.is_rested() else None
+
+    def said(self) -> None:
+        self._mouth.was_said()
 
     async def wait(self, timeout: float) -> None:
         self.listen()
@@ -100,7 +112,7 @@ class PostgresBell:
         def heard(_: object, pid: int, __: str, payload: object) -> None:
             if payload == "probe":
                 echo.set()
-            elif pid != self._mouth.pid:  # our own rings were heard here before they went out
+            elif pid != self._mouth.pid and payload != self._me:
                 self._local.wake()
 
         await connection.add_listener(channel, heard)
@@ -140,12 +152,24 @@ class Mouth:
 
     def __init__(self, url: str) -> None:
         self.pid: int | None = None
+        self.channel: str | None = None
         self._url = url
         self._connection: Connection | None = None
         self._words = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._talk: asyncio.Task[None] | None = None
         self._wanted = False
+        self._last = float("-inf")  # when something was to be said last
+        self._covered = False  # the next word went out already, with a commit
+
+    def is_rested(self) -> bool:
+        """Was there nothing to say for a while? To be asked in the loop that says things."""
+        loop = asyncio.get_running_loop()
+        return loop is self._loop and loop.time() - self._last >= SPACING
+
+    def was_said(self) -> None:
+        self._covered = True
+        self._last = asyncio.get_running_loop().time()
 
     def say(self) -> None:
         try:
@@ -162,7 +186,12 @@ class Mouth:
             self._loop.call_soon_threadsafe(self._start)
 
     def _start(self) -> None:
-        self._wanted = True
+        now = asyncio.get_running_loop().time()
+        fresh, self._last = now - self._last < SPACING, now
+        if self._covered and fresh:
+            self._covered = False
+            return
+        self._covered, self._wanted = False, True
         if self._talk is None or self._talk.done():
             self._talk = asyncio.get_running_loop().create_task(self._talk_on())
 
@@ -180,8 +209,9 @@ class Mouth:
                     self._url, timeout=5, command_timeout=5, statement_cache_size=0
                 )
                 # A hint need not survive a power cut, so nobody waits for the disk; nor is anything planned.
-                channel = (await channel_of(self._connection)).replace('"', '""')
-                self._words = f'begin; set local synchronous_commit = off; notify "{channel}"; commit'
+                self.channel = await channel_of(self._connection)
+                name = self.channel.replace('"', '""')
+                self._words = f'begin; set local synchronous_commit = off; notify "{name}"; commit'
                 self.pid = self._connection.get_server_pid()
             await self._connection.execute(self._words)
         except BROKEN:

@@ -62,7 +62,8 @@ class Batch:
             self.lanes |= begun.lanes
             whole = alone and len(self._jobs) == 1
             if len(jobs) == 1 and begun.lone is not None:
-                yield Ask("submit_lone", {**begun.common, **begun.lone, **jobs[0]._asdict()}, whole=whole)
+                params = {**begun.common, **begun.lone, **jobs[0]._asdict()}
+                yield Ask("submit_lone", params, whole=whole, rings=bool(begun.lanes))
                 continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
             groups = {"jobs": Columns(lists), "stages": begun.stages}

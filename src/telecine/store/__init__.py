@@ -33,12 +33,13 @@ class Ask:
     """One named statement; answers with its rows.
 
     `whole` says that this statement is the entire transaction, which spares PostgreSQL the round
-    trips of BEGIN and COMMIT.
+    trips of BEGIN and COMMIT. `rings`: a whole one that ends with an insert and gives somebody work.
     """
 
     name: str
     params: Mapping[str, Any]
     whole: bool = False
+    rings: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,16 @@ class Store(Protocol):
         """Run statements that only read."""
 
     async def close(self) -> None: ...
+
+
+class Doorbell(Protocol):
+    """A bell that a commit can ring by itself, where the database can: its ring comes a round trip earlier."""
+
+    def word(self) -> tuple[str, str] | None:
+        """The channel and what to say there with the next commit; None: nothing, somebody rings afterwards."""
+
+    def said(self) -> None:
+        """It went out: the ring that follows would only repeat it."""
 
 
 async def ask(store: Store, name: str, params: Mapping[str, Any]) -> Rows:

@@ -15,7 +15,7 @@ import asyncpg
 
 from telecine.errors import Rejected, StoreError, TelecineError, Unreachable
 from telecine.retry import Dice
-from telecine.store import Ask, Columns, Reserve, Rows, Step, Steps, T, Write
+from telecine.store import Ask, Columns, Doorbell, Reserve, Rows, Step, Steps, T, Write
 from telecine.store.connections import SETTINGS, WRITING, Connection, Connections
 from telecine.store.statements import NOW, Statement, load
 
@@ -49,6 +49,7 @@ class Postgres:
     def __init__(self, url: str, *, dice: Dice, size: int = 4) -> None:
         self.now: int | None = None
         self.url = url
+        self.doorbell: Doorbell | None = None
         self.connections = Connections(url, size, WRITING)
         self._readers = Connections(url, max(1, size // 2))
         self._dice = dice
@@ -92,9 +93,22 @@ class Postgres:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             if step.whole and not self.connections.pooled:
-                rows = await self._do(connection, step)
-                return _ending(steps, rows)
+                return _ending(steps, await self._do_all(connection, step))
             return await self._within(connection, steps, first=step)
+
+    async def _do_all(self, connection: Connection, step: Ask | Write) -> Any:
+        """A step that is a whole transaction. If it gives somebody work, the bell rings with its commit, if it can."""
+        word = self.doorbell.word() if isinstance(step, Ask) and step.rings and self.doorbell is not None else None
+        if word is None:
+            return await self._do(connection, step)
+        assert isinstance(step, Ask)
+        assert self.doorbell is not None
+        statement = self._statements[step.name]
+        given = len(statement.params)
+        ringing = f"{statement.text} returning pg_notify(${given + 1}, ${given + 2})"
+        rows = await connection.fetch(ringing, *self._values(statement, step.params), *word)
+        self.doorbell.said()
+        return rows
 
     async def _within(self, connection: Connection, steps: Steps[T], first: Step | None = None) -> T:
         pooled = self.connections.pooled or self._readers.pooled

@@ -18,6 +18,7 @@ from telecine.locks.sql import SqlLocks
 from telecine.settings import Settings
 from telecine.store import Ask, Rows, Steps, Store, ask
 from telecine.store.open import dialect_of
+from telecine.store.postgres import Postgres
 from telecine.world import World
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ async def hang_bell(settings: Settings, store: Store, world: World, *, required:
     """
     fallback = database_bell(settings.database_url, world)
     if settings.queue_mode == "database":
+        if isinstance(fallback, PostgresBell) and isinstance(store, Postgres):
+            store.doorbell = fallback
         return fallback
     namespace = await namespace_of(store) if required else ""
     bell = _redis_bell(settings, store, world, (fallback, namespace))

@@ -1,0 +1,148 @@
+"""PostgreSQL: the commit of a submit rings the bell by itself, if nothing was rung for a while."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from telecine.dispatch.postgres import SPACING, Mouth, PostgresBell
+from telecine.engine import Engine, Submission
+from telecine.errors import BadSpec
+from telecine.store.postgres import Postgres
+from tests.make import a_flow, a_stage
+from tests.scene import Scene, on_postgres
+
+SONG = a_flow(a_stage("sing"), name="song")
+LONG = 10.0
+SHORT = 0.3
+
+
+@dataclass
+class House:
+    """A process that submits, what its mouth says by itself, and the bell of another process."""
+
+    engine: Engine
+    own: PostgresBell
+    other: PostgresBell
+    spoken: list[float] = field(default_factory=list)
+
+    async def rest(self) -> None:
+        """Until nothing was rung for a while, and nothing is left to be heard."""
+        await asyncio.sleep(2 * SPACING)
+        for bell in (self.own, self.other):
+            while await wakes(bell):
+                pass
+        self.spoken.clear()
+
+
+async def wakes(bell: PostgresBell, within: float = SHORT) -> bool:
+    begun = time.monotonic()
+    await bell.wait(within)
+    return time.monotonic() - begun < within * 0.9
+
+
+@asynccontextmanager
+async def house(scene: Scene, patch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    store = scene.store
+    assert isinstance(store, Postgres)
+    await scene.enact(SONG)
+    own, other = [PostgresBell(scene.url, dice=random.Random(n)) for n in range(2)]
+    home = House(Engine(store, bell=own), own, other)
+    await home.engine.register(SONG)
+    say = Mouth._said
+
+    async def heard(mouth: Mouth) -> bool:
+        home.spoken.append(time.monotonic())
+        return await say(mouth)
+
+    patch.setattr(Mouth, "_said", heard)
+    store.doorbell = own
+    try:
+        assert await other.probe()
+        assert await own.probe()
+        own.ring(["any"])  # from now on it knows the channel
+        assert await wakes(other, LONG)
+        await home.rest()
+        yield home
+    finally:
+        store.doorbell = None
+        await own.close()
+        await other.close()
+
+
+@on_postgres
+async def test_a_submit_after_a_quiet_while_rings_with_its_commit_and_only_once(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with house(scene, patch) as home:
+            for _ in range(3):
+                await home.engine.submit("song")
+
+                assert await wakes(home.other, LONG)
+                assert await wakes(home.own), "whoever waits in the same process is woken, too"
+                assert not await wakes(home.own)
+                assert not await wakes(home.other)
+                assert home.spoken == []
+
+
+@on_postgres
+async def test_whoever_submits_all_the_time_holds_up_no_commit_and_is_heard(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with house(scene, patch) as home:
+            with_commit: list[object] = []
+            patch.setattr(home.own, "said", lambda: with_commit.append(home.own._mouth.was_said()))
+
+            for _ in range(40):
+                home.own.ring(["any"])  # somebody else submits in between
+                await home.engine.submit("song")
+
+            assert with_commit == []
+            assert home.spoken
+            assert await wakes(home.other, LONG)
+
+
+@on_postgres
+async def test_what_is_rung_soon_after_a_commit_that_rang_goes_out(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with house(scene, patch) as home:
+            await home.engine.submit("song")
+            home.own.ring(["any"])
+            await asyncio.sleep(10 * SPACING)
+
+            assert len(home.spoken) == 1
+
+
+@on_postgres
+async def test_a_ring_that_never_followed_its_commit_swallows_no_later_one(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with house(scene, patch) as home:
+            home.own.said()  # and then the submit was cancelled
+            await asyncio.sleep(2 * SPACING)
+
+            home.own.ring(["any"])
+
+            assert await wakes(home.other, LONG)
+            assert len(home.spoken) == 1
+
+
+@on_postgres
+async def test_what_was_refused_or_waits_rings_nobody_and_many_ring_as_ever(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with house(scene, patch) as home:
+            with pytest.raises(BadSpec):
+                await home.engine.submit("song", priority=99)
+            assert not await wakes(home.other)
+
+            first = await home.engine.submit("song")
+            assert await wakes(home.other, LONG)
+            await home.rest()
+            await home.engine.submit("song", after=(first.job_id,))
+            assert not await wakes(home.other)
+
+            await home.rest()
+            await home.engine.submit_many([Submission(flow="song")] * 3)
+            assert await wakes(home.other, LONG)
+            assert len(home.spoken) == 1
