@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from telecine.engine.beginning import Alike, Batch, NewJob
+from telecine.engine.beginning import Batch
 from telecine.errors import BadSpec, KeyReused, NotAllowed, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json
 from telecine.graph import Graph
@@ -19,7 +19,8 @@ from telecine.store.text import dumps, is_storable
 MOST_SPEC_CHARS = 1_000_000
 MOST_DEPTH = 64  # what everybody who reads it can follow
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[^{}\[\]"]+')
-_encode = json.JSONEncoder(allow_nan=False).encode
+# A circle is found out by its depth.
+_encode = json.JSONEncoder(allow_nan=False, check_circular=False).encode
 LATEST: Instant = 1 << 53
 
 
@@ -137,14 +138,18 @@ def _add(
     one, flow_id, graph = wanted
     waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
     kind, subject_id = one.subject or (None, None)
-    job = NewJob(job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
-    batch.add(graph, Alike(flow_id, one.skip, bool(waiting), priority), job, waiting)
+    # Plain tuples: there may be thousands.
+    job = (job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
+    batch.add(graph, (flow_id, one.skip, bool(waiting), priority), job, waiting)
 
 
 def _checked(one: Submission, graph: Graph) -> int:
     """Refuses what cannot be; the priority as a number."""
-    priority = priority_of(one.priority)
-    checked_time(one.run_at)
+    priority = PRIORITIES.get(one.priority) if type(one.priority) is str else None
+    if priority is None:
+        priority = priority_of(one.priority)
+    if one.run_at is not None:
+        checked_time(one.run_at)
     for name in one.skip:
         if name not in graph.numbers:
             raise BadSpec(f"flow {graph.flow!r} has no stage {name!r} to skip; it has {', '.join(graph.numbers)}")
