@@ -17,7 +17,7 @@ from telecine.locks.sql import SqlLocks
 from telecine.store import ask
 from telecine.world import World
 from tests.doors import kept, locks_of
-from tests.scene import Scene
+from tests.scene import Scene, played
 
 TTL = 30 * SECOND
 SOON = 300  # for stories in which real time must pass
@@ -221,6 +221,27 @@ async def test_somebody_elses_cancel_stays_a_cancel_and_frees_the_lock(scene: Sc
 
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert await locks.holder("project:1") is None
+
+
+@played
+async def test_a_body_ends_although_the_cancel_of_its_refresh_was_lost(scene: Scene) -> None:
+    """As it is in `asyncio.wait_for` of Python 3.11, by which the client of Redis sends."""
+    scene.store.now = None
+    asked = asyncio.Event()
+
+    class Lossy(SqlLocks):
+        async def refresh(self, held: Held, ttl: Millis) -> Held | None:
+            renewed = await super().refresh(held, ttl)
+            asked.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return renewed
+
+    locks = Lossy(partial(ask, scene.store), new_id=World().new_id)
+    async with asyncio.timeout(PATIENCE), lock(locks, "project:1", SOON):
+        await asked.wait()
+
     assert await locks.holder("project:1") is None
 
 

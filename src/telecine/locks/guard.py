@@ -109,7 +109,8 @@ class Keeper:
         self._end = asked + seconds * TRUSTED
 
     async def keep(self, body: asyncio.Task[object]) -> None:
-        while await self._refreshed():
+        # A cancel may be lost in whoever we ask (Redis's client, on Python 3.11): `over` is not.
+        while not self.over and await self._refreshed():
             pass
         if not self.over:
             self.lost = self.cancelled = True
