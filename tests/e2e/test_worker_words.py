@@ -5,7 +5,7 @@ import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,31 @@ def test_a_worker_with_nothing_to_do_looks_and_claims_nothing(sqlite_url: str, t
             worker.stop()
             await running
             assert claims == 1, "once, when it came; then it only looked"
+
+    asyncio.run(scene())
+
+
+def test_a_worker_leaves_although_the_cancel_of_its_claim_was_lost(sqlite_url: str, tmp_path: Path) -> None:
+    """As it is in `asyncio.wait_for` of Python 3.11, by which the client of Redis asks for hints."""
+    claiming = asyncio.Event()
+
+    class Lossy(CountedWords):
+        async def claim(self, *_: object) -> list[object]:
+            claiming.set()
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            return []
+
+    async def scene() -> None:
+        async with open_engine(sqlite_url) as engine, asyncio.timeout(30):
+            await engine.register(quick)
+            worker = worker_on(engine, Lossy(engine), tmp_path, term=0.1)
+            running = asyncio.ensure_future(worker.run())
+            await claiming.wait()
+
+            worker.stop()
+            worker.stop()
+            await running
 
     asyncio.run(scene())
 

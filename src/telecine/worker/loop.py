@@ -20,6 +20,7 @@ from importlib.metadata import version
 
 from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
+from telecine.dispatch.ending import end
 from telecine.engine.register import Registration
 from telecine.errors import StoreError
 from telecine.facts import SECOND, Mode, Orders, Released
@@ -189,9 +190,7 @@ class Worker:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAST_SECONDS / 10):
                     await self._claims.freed.wait()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
         await self._heart.stop()
         try:
             async with asyncio.timeout(5.0):
