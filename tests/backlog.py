@@ -75,7 +75,7 @@ async def fill(bed: Bed, sizes: Sizes) -> None:
     stages = {"job_id": "i + 1", "number": "0", "name": "'cut'", "waits": "0", "total": f"{PER_JOB}"}
     left = f"case when i * {PER_JOB} < {sizes.finished} then 0 else {PER_JOB} end"
     stages |= {"remaining": left, "state": f"case when i * {PER_JOB} < {sizes.finished} then 'done' else 'ready' end"}
-    await insert(bed, "stage", stages, series.format(last=total // PER_JOB))
+    await insert(bed, bed.stage_rows, stages, series.format(last=total // PER_JOB))
     first = 0
     for kind in ("finished", "running", "served", "foreign", "parked", "paused"):
         count = getattr(sizes, kind)

@@ -52,6 +52,11 @@ class Scene:
         return "unnumbered" if self.is_postgres else "event"
 
     @property
+    def stage_rows(self) -> str:
+        """The table of what is counted for stages; in PostgreSQL a job of one task has none, and `stage` is a view."""
+        return "stage_row" if self.is_postgres else "stage"
+
+    @property
     def now(self) -> int:
         assert self.store.now is not None
         return self.store.now
@@ -118,7 +123,8 @@ class Scene:
                 await self.sql(text)
             return
         async with self.store.connections.borrow() as connection:  # type: ignore[attr-defined]
-            await connection.execute(";".join([*words, "delete from unnumbered"]))
+            words = [*words, "delete from unnumbered"]
+            await connection.execute(";".join(words).replace("from stage;", "from stage_row;"))
 
 
 async def execute(store: Store, text: str) -> list[dict[str, Any]]:

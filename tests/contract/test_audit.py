@@ -19,13 +19,13 @@ FILM = a_flow(
     a_stage("publish", "cut poster extra"),
 )
 CORRUPTIONS = {
-    "stage.total": "update stage set total = total + 1 where job_id = 1 and number = 1",
-    "stage.remaining": "update stage set remaining = remaining - 1 where job_id = 1 and number = 1",
-    "stage.failed": "update stage set failed = 1 where job_id = 1 and number = 1",
-    "stage.cancelled": "update stage set cancelled = 1 where job_id = 1 and number = 1",
-    "stage.waits": "update stage set waits = 2 where job_id = 1 and number = 4",
-    "stage.state": "update stage set state = 'done' where job_id = 1 and number = 1",
-    "stage": "delete from stage where job_id = 1 and number = 4",
+    "stage.total": "update {stage} set total = total + 1 where job_id = 1 and number = 1",
+    "stage.remaining": "update {stage} set remaining = remaining - 1 where job_id = 1 and number = 1",
+    "stage.failed": "update {stage} set failed = 1 where job_id = 1 and number = 1",
+    "stage.cancelled": "update {stage} set cancelled = 1 where job_id = 1 and number = 1",
+    "stage.waits": "update {stage} set waits = 2 where job_id = 1 and number = 4",
+    "stage.state": "update {stage} set state = 'done' where job_id = 1 and number = 1",
+    "stage": "delete from {stage} where job_id = 1 and number = 4",
     "task.stage": "update task set stage = 9 where job_id = 1 and stage = 4",
     "job.phase": "update job set phase = 'planning' where id = 1",
     "job.status": "update job set status = 'validating' where id = 1",
@@ -41,7 +41,7 @@ CORRUPTIONS = {
     "task.worker": "update task set worker = 4711 where state = 'running'",
     "task.parked": "update task set parked = true where state = 'running'",
     "task.kept": "update task set kept = 0 where kept > 0",
-    "stage.orphan": "insert into stage (job_id, number, name, state, waits, total, remaining)"
+    "stage.orphan": "insert into {stage} (job_id, number, name, state, waits, total, remaining)"
     " values (4711, 0, 'x', 'new', 0, 0, 0)",
     "task.orphan": "update task set job_id = 4711 where job_id = 1",
     "job_log.orphan": "update job_log set job_id = 4711",
@@ -97,7 +97,7 @@ async def lift_checks(scene: Scene) -> None:
 @asynccontextmanager
 async def undone(scene: Scene) -> AsyncIterator[None]:
     """Put the rows back as they were."""
-    tables = ("job", "job_after", "stage", "task", "attempt", "artifact", "job_log", "idempotency", "subject")
+    tables = ("job", "job_after", scene.stage_rows, "task", "attempt", "artifact", "job_log", "idempotency", "subject")
     for table in (*tables, "subject_version"):
         await scene.sql(f"create table saved_{table} as select * from {table}")
     yield
@@ -169,7 +169,7 @@ async def test_the_audit_finds_what_is_broken_by_hand(scene: Scene) -> None:
     await lift_checks(scene)
     for check, corruption in CORRUPTIONS.items():
         async with undone(scene):
-            await scene.sql(corruption)
+            await scene.sql(corruption.format(stage=scene.stage_rows))
 
             findings = await an_auditor(scene).look_at_everything()
 
@@ -181,7 +181,7 @@ async def test_the_audit_finds_what_is_broken_by_hand(scene: Scene) -> None:
 @alone
 async def test_a_finding_is_one_sentence_and_one_event(scene: Scene) -> None:
     await rich(scene)
-    await scene.sql(CORRUPTIONS["stage.remaining"])
+    await scene.sql(CORRUPTIONS["stage.remaining"].format(stage=scene.stage_rows))
     auditor = an_auditor(scene)
     before = await Stream(scene.store).newest()
 

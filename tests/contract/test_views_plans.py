@@ -130,7 +130,7 @@ ROWS: dict[str, dict[str, str]] = {
         "started_at": f"case when {ENDS} then {T} + i end",
         "ended_at": f"case when {ENDS} then {T} + i end",
     },
-    "stage": {
+    "{stage}": {
         "job_id": "i",
         "number": "0",
         "name": "'cut'",
@@ -225,8 +225,9 @@ async def fill(scene: Scene) -> None:
     )
     for table, columns in ROWS.items():
         names, values = ", ".join(columns), ", ".join(columns.values())
-        await scene.sql(f"insert into {table} ({names}) select {values} from numbers")
+        await scene.sql(f"insert into {table.format(stage=scene.stage_rows)} ({names}) select {values} from numbers")
     if scene.is_postgres:
+        await scene.sql("with s as (delete from stage_row where job_id % 2 = 0) update task set alone = id % 2 = 0")
         await scene.sql(f"insert into unnumbered (at, kind) select {T}, 'x' from numbers limit {OPEN}")
         await scene.sql(f"update event_counter set seq = {ENDED + OPEN}")
     await scene.sql("analyze")

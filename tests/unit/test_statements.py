@@ -24,6 +24,8 @@ def groups_of(name: str) -> set[str]:
     return {group for group in found if not any(f"{name}_{group}".startswith(other) for other in longer)}
 
 
+# In PostgreSQL a job that is one task has no stage row to write.
+ONLY_SQLITE = {"submit_lone": {"name"}, "settle_lone": {"stage_state"}}
 WRITES = sorted(name for name in POSTGRES if name not in SQLITE)
 
 
@@ -36,7 +38,7 @@ def test_every_statement_exists_in_both_dialects() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(POSTGRES) & set(SQLITE)))
 def test_a_statement_takes_the_same_parameters_in_both_dialects(name: str) -> None:
-    assert params(name, "sqlite") == params(name, "postgres")
+    assert params(name, "sqlite") - ONLY_SQLITE.get(name, set()) == params(name, "postgres")
 
 
 @pytest.mark.parametrize("name", WRITES)

@@ -38,11 +38,6 @@ COPIES = (
         from task, generate_series(1, {count}) g where job_id = {job}""",
     ),
     Copy(
-        "stage",
-        """insert into stage (job_id, {columns}) select {job}::bigint * 10000000 + g, {columns}
-        from stage, generate_series(1, {count}) g where job_id = {job}""",
-    ),
-    Copy(
         "job",
         """insert into job (id, {columns}) select {job}::bigint * 10000000 + g, {columns}
         from job, generate_series(1, {count}) g where id = {job}""",
@@ -60,19 +55,14 @@ def _flow(name: str) -> Flow:
     return flow
 
 
-async def _submit(parts: Parts, flow: str, count: int, *, run_at: int | None = None, stages: bool = False) -> None:
-    """Many alike jobs: one is submitted, the others are copied inside the database, which is not measured.
-
-    `stages`: with their stage rows, which a claim never looks at, but a settle does.
-    """
+async def _submit(parts: Parts, flow: str, count: int, *, run_at: int | None = None) -> None:
+    """Many alike jobs: one is submitted, the others are copied inside the database, which is not measured."""
     if count == 0:
         return
     first = await parts.engine.submit(flow, run_at=run_at)
     async with parts.store.connections.borrow() as connection:
         await connection.execute("set statement_timeout = 0")
         for statement in COPIES:
-            if statement.table == "stage" and not stages:
-                continue
             names = await connection.fetchval(COLUMNS, statement.table)
             sql = statement.sql.format(columns=names, job=first.job_id, count=count - 1)
             await connection.execute(sql, timeout=FILL_S)
@@ -124,7 +114,7 @@ def claim_pinned(url: str, *, claims: int) -> tuple[float, float]:
         async with opened(url) as parts:
             flow = _flow("mine")
             await parts.engine.register(flow)
-            await _submit(parts, "mine", claims, stages=True)
+            await _submit(parts, "mine", claims)
             await at_rest(url)
             lanes = {flow.graph.lane(0): "mine"}
             worker = await parts.engine.enlist(Registration(name="bench", hostname="bench", lanes=tuple(lanes)))

@@ -33,7 +33,7 @@ from (select * from job where id > :after order by id limit :wanted) j order by 
 -- the row without `missing` says how far that reached.
 
 -- name: orphans_stage
-with w as (select job_id from stage where job_id > :after order by job_id limit :wanted)
+with w as (select job_id from stage_row where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
 select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)

@@ -88,7 +88,7 @@ from (
     order by seq limit :wanted
 ) e
 left join job j on j.id = e.job_id
-left join stage s on s.job_id = e.job_id and s.number = e.stage
+left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
 left join worker w on w.id = e.worker
 order by e.seq
 

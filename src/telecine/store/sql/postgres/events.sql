@@ -32,7 +32,7 @@ select c.seq as newest, c.pruned, exists (select 1 from unnumbered) as unnumbere
     e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data::text as data
 from event_counter c
 left join (select * from event where seq > :seq::bigint order by seq limit :wanted) e on true
-left join stage s on s.job_id = e.job_id and s.number = e.stage
+left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
 order by e.seq
 
 -- name: event_after_of_job
@@ -40,7 +40,7 @@ select c.seq as newest, c.pruned, exists (select 1 from unnumbered) as unnumbere
     e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data::text as data
 from event_counter c
 left join (select * from event where job_id = :job_id and seq > :seq::bigint order by seq limit :wanted) e on true
-left join stage s on s.job_id = e.job_id and s.number = e.stage
+left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
 order by e.seq
 
 -- name: event_say

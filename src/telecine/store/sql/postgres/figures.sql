@@ -50,7 +50,7 @@ select coalesce(j.flow, '') as flow, coalesce(s.name, '') as stage, e.kind, a.en
 from (select kind, job_id, stage, task_id, token from event order by seq desc limit :most) e
 join attempt a on a.task_id = e.task_id and a.token = e.token
 left join job j on j.id = e.job_id
-left join stage s on s.job_id = e.job_id and s.number = e.stage
+left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
 where e.kind <> 'task.started'
 
 -- name: figure_ping
@@ -78,7 +78,7 @@ select e.seq, e.at, e.kind, e.job_id, j.created_at, j.generation, e.data::text a
     a.ended_at, a.outcome
 from (select * from event where seq > :seq::bigint order by seq limit :wanted) e
 left join job j on j.id = e.job_id
-left join stage s on s.job_id = e.job_id and s.number = e.stage
+left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
 left join attempt a on a.task_id = e.task_id and a.token = e.token
 order by e.seq
 

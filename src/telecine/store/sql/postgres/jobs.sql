@@ -8,6 +8,8 @@ with clock as materialized (
         :stages_total::integer[], :stages_lane::word[], :stages_boost::bigint[], :stages_max_attempts::integer[],
         :stages_stall_ms::bigint[], :stages_limit_ms::bigint[])
         as x (number, name, state, waits, total, lane, boost, max_attempts, stall_ms, limit_ms)
+), lone as materialized (
+    select count(*) = 1 and sum(total) = 1 as yes from alike
 ), j as (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
@@ -17,13 +19,14 @@ with clock as materialized (
         :jobs_spec::line[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
         as x (id, owner, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
 ), s as (
-    insert into stage (job_id, number, name, state, waits, total, remaining, ended_at)
+    insert into stage_row (job_id, number, name, state, waits, total, remaining, ended_at)
     select x.id, a.number, a.name, a.state, a.waits, a.total, a.total, case when a.state = 'skipped' then (select now from clock) end
-    from unnest(:ids::bigint[]) as x (id) cross join alike a
+    from unnest(:ids::bigint[]) as x (id) cross join alike a where not (select yes from lone)
 ), t as (
     -- A task that is ready at once is due now, or at the job's run_at: then it is parked until then.
-    insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
-    select nextval('task_id'), a.job_id, a.number, 0, a.lane, a.state, a.state = 'ready' and a.due > (select now from clock),
+    insert into task (id, job_id, stage, position, alone, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
+    select nextval('task_id'), a.job_id, a.number, 0, (select yes from lone), a.lane, a.state,
+        a.state = 'ready' and a.due > (select now from clock),
         case when a.state = 'ready' then a.due end, case when a.state = 'ready' then a.due - a.boost end,
         a.max_attempts, a.stall_ms, a.limit_ms
     from unnest(:ids::bigint[], :jobs_run_at::bigint[]) as x (id, run_at)
@@ -45,12 +48,9 @@ with j as (
         waits, created_at)
     values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec::text::jsonb, :dedupe_key,
         :run_at, :waits, {now})
-), s as (
-    insert into stage (job_id, number, name, state, waits, total, remaining)
-    values (:id, :number, :name, :state, 0, 1, 1)
 ), t as (
-    insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
-    values (nextval('task_id'), :id, :number, 0, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, false),
+    insert into task (id, job_id, stage, position, alone, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
+    values (nextval('task_id'), :id, :number, 0, true, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, false),
         case when :state = 'ready' then greatest(:run_at, {now}) end,
         case when :state = 'ready' then greatest(:run_at, {now}) - :boost::bigint end, :max_attempts, :stall_ms, :limit_ms)
 )
@@ -114,7 +114,7 @@ select stage, count(*)::integer as total, count(*) filter (where state = 'new'):
 from task where job_id = :job_id group by stage
 
 -- name: stage_reset
-update stage set state = x.state, waits = x.waits, total = x.total, remaining = x.remaining, failed = 0, cancelled = 0,
+update stage_row stage set state = x.state, waits = x.waits, total = x.total, remaining = x.remaining, failed = 0, cancelled = 0,
     ended_at = case when x.state in ('new', 'ready') then null else stage.ended_at end
 from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::word[], :stages_waits::smallint[],
     :stages_total::integer[], :stages_remaining::integer[]) as x (job_id, number, state, waits, total, remaining)

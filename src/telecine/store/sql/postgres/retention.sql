@@ -75,7 +75,7 @@ with a as (
 ), t as (
     delete from task where job_id = any (:ids::bigint[])
 ), s as (
-    delete from stage where job_id = any (:ids::bigint[])
+    delete from stage_row where job_id = any (:ids::bigint[])
 ), l as (
     delete from job_log where job_id = any (:ids::bigint[])
 ), f as (

@@ -37,7 +37,7 @@ with m as materialized (
     from m
 ), s as (
     -- The counter moves by what was settled, never to a number that somebody read earlier.
-    update stage set state = x.state, waits = x.waits, total = stage.total + x.added,
+    update stage_row stage set state = x.state, waits = x.waits, total = stage.total + x.added,
         remaining = stage.remaining - x.ended + x.added, failed = stage.failed + x.failed,
         cancelled = stage.cancelled + x.cancelled,
         ended_at = case when x.state in ('new', 'ready') then null else :at::bigint end
@@ -101,9 +101,6 @@ with clock as materialized (
     select go.id, go.token, go.job_id, go.generation, go.tries, go.worker, :outcome, go.digest, :state, go.claimed_at,
         (select at from clock)
     from go
-), s as (
-    update stage set state = :stage_state, remaining = stage.remaining - 1, ended_at = (select at from clock)
-    from go where stage.job_id = go.job_id and stage.number = go.stage
 ), e as (
     insert into unnumbered (at, kind, worker, job_ids, task_ids, stages, tokens)
     select (select at from clock), y.* from (

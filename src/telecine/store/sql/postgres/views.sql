@@ -240,7 +240,7 @@ select
     (select count(*) from task where state = 'running')::integer as running,
     (select count(*) from (select 1 from task where state = 'ready' and parked limit :most) p)::integer as parked,
     (select coalesce(sum(s.remaining), 0) from (select id from job where outcome is null order by id desc limit :most) j
-        join stage s on s.job_id = j.id and s.state = 'new')::integer as waiting,
+        cross join lateral (select remaining from stage where job_id = j.id and state = 'new' offset 0) s)::integer as waiting,
     (select count(*) from worker where gone_at is null and beat_at > {now} - :within::bigint)::integer as workers,
     (select coalesce(sum(slots), 0) from worker where gone_at is null and mode = 'active' and revoked_at is null
         and beat_at > {now} - :within::bigint)::integer as slots

@@ -41,3 +41,26 @@ insert into unnumbered (at, kind, worker, data, job_ids, task_ids, stages, token
 select at, kind, worker, data, array[job_id], array[task_id], array[stage], array[token]
 from event_before where seq is null order by id;
 drop table event_before;
+
+-- A job that is one task has no stage row: its task says it all, and the view `stage` shows both alike.
+
+alter table stage rename to stage_row;
+alter table stage_row rename constraint stage_pkey to stage_row_pkey;
+
+alter table task add column alone boolean not null default false;
+with lone as (
+    delete from stage_row s where s.number = 0 and s.total = 1
+      and not exists (select 1 from stage_row o where o.job_id = s.job_id and o.number > 0)
+    returning s.job_id
+)
+update task t set alone = true from lone where t.job_id = lone.job_id;
+
+-- An only task has the first place, by which it is found.
+create view stage as
+select job_id, number, name, state, waits, total, remaining, failed, cancelled, ended_at from stage_row
+union all
+select job_id, stage, split_part(split_part(lane, '/', 2), '@', 1),
+    case when state = 'running' then 'ready' else state end, 0::smallint, 1,
+    case when state in ('new', 'ready', 'running') then 1 else 0 end, (state = 'error')::integer,
+    (state = 'cancelled')::integer, ended_at
+from task where alone and stage = 0 and position = 0;

@@ -72,7 +72,9 @@ create table job_after (
 );
 create index job_after_job on job_after (job_id);
 
-create table stage (
+-- What is counted for the stages of a job. A job that is one task has no such row: its task says it all (`alone`), and the
+-- view `stage` shows both alike.
+create table stage_row (
     job_id bigint not null,
     number smallint not null,
     name text not null,
@@ -123,6 +125,8 @@ create table task (
     note text,
     result jsonb,
     error jsonb,
+    -- It is the whole of its job, and has no stage row.
+    alone boolean not null default false,
     -- A lease is there exactly while the state says so.
     check ((state = 'running') = (lease_until is not null)),
     check ((state = 'running') = (worker is not null)),
@@ -138,6 +142,16 @@ create index task_patience on task (ready_at) where state = 'ready' and patience
 create index task_parked on task (ready_at) where state = 'ready' and parked;
 -- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page.
 create index task_running on task (worker) where state = 'running';
+
+-- An only task has the first place, by which it is found.
+create view stage as
+select job_id, number, name, state, waits, total, remaining, failed, cancelled, ended_at from stage_row
+union all
+select job_id, stage, split_part(split_part(lane, '/', 2), '@', 1),
+    case when state = 'running' then 'ready' else state end, 0::smallint, 1,
+    case when state in ('new', 'ready', 'running') then 1 else 0 end, (state = 'error')::integer,
+    (state = 'cancelled')::integer, ended_at
+from task where alone and stage = 0 and position = 0;
 
 create table attempt (
     task_id bigint not null,
