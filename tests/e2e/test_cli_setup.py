@@ -60,7 +60,8 @@ def test_the_doctor_starts_and_makes_nothing(here: Shell) -> None:
 
 def test_the_doctor_sees_a_derived_column_that_is_wrong(shell: Shell) -> None:
     shell.quick("submit", "greet", "--flows", "some_flows")
-    spoil(shell.url, "update stage set waits = 7 where number = 1")
+    table = "stage" if shell.url.startswith("sqlite") else "stage_row"
+    spoil(shell.url, f"update {table} set waits = 7 where number = 1")
 
     said = shell("doctor")
 
