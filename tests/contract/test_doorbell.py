@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from telecine.dispatch import postgres
 from telecine.dispatch.postgres import SPACING, Mouth, PostgresBell
 from telecine.engine import Engine, Submission
 from telecine.errors import BadSpec
@@ -92,6 +93,7 @@ async def test_a_submit_after_a_quiet_while_rings_with_its_commit_and_only_once(
 async def test_whoever_submits_all_the_time_holds_up_no_commit_and_is_heard(scene: Scene) -> None:
     with pytest.MonkeyPatch.context() as patch:
         async with house(scene, patch) as home:
+            patch.setattr(postgres, "RESTED", LONG)  # however slow the machine is
             with_commit: list[object] = []
             patch.setattr(home.own, "said", lambda: with_commit.append(home.own._mouth.was_said()))
 

@@ -24,6 +24,7 @@ from telecine.dispatch.local import LocalBell
 from telecine.retry import Dice
 
 SPACING = 0.010
+RESTED = 0.005  # after so long a silence a commit may ring: so at most 200 in a second do, whoever submits
 PROBE_SECONDS = 2.0
 CHECK_SECONDS = 20.0
 MOST_BACKOFF = 5.0
@@ -165,7 +166,7 @@ class Mouth:
     def is_rested(self) -> bool:
         """Was there nothing to say for a while? To be asked in the loop that says things."""
         loop = asyncio.get_running_loop()
-        return loop is self._loop and loop.time() - self._last >= SPACING
+        return loop is self._loop and loop.time() - self._last >= RESTED
 
     def was_said(self) -> None:
         self._covered = True
