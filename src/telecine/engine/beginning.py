@@ -25,7 +25,7 @@ class Alike(NamedTuple):
 
 
 class NewJob(NamedTuple):
-    """What is a new job's own."""
+    """What is a new job's own. `waits`: for how many others, None for none."""
 
     id: int
     owner: str
@@ -34,12 +34,12 @@ class NewJob(NamedTuple):
     spec: str
     dedupe_key: str | None
     run_at: Instant | None
-    waits: int
+    waits: int | None
 
 
 # The same as plain tuples, which take half the time to make.
 AsAlike = tuple[int, tuple[str, ...], bool, int]
-AsNewJob = tuple[int, str, str | None, str | None, str, str | None, Instant | None, int]
+AsNewJob = tuple[int, str, str | None, str | None, str, str | None, Instant | None, int | None]
 
 
 class Batch:

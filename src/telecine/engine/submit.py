@@ -139,7 +139,7 @@ def _add(
     waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
     kind, subject_id = one.subject or (None, None)
     # Plain tuples: there may be thousands.
-    job = (job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting))
+    job = (job_id, one.owner, kind, subject_id, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting) or None)
     batch.add(graph, (flow_id, one.skip, bool(waiting), priority), job, waiting)
 
 

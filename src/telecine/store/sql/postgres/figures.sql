@@ -19,9 +19,9 @@ select r.lane, count(*)::integer as count from (select lane from task where stat
 group by r.lane order by r.lane
 
 -- name: figure_jobs
-select o.flow, o.status, count(*)::integer as count
-from (select flow, status from job where outcome is null order by id desc limit :most) o
-group by o.flow, o.status order by o.flow, o.status
+select f.name as flow, o.status, count(*)::integer as count
+from flow f cross join lateral (select status from job where flow_id = f.id and outcome is null limit :most) o
+group by f.name, o.status order by f.name, o.status
 
 -- name: figure_workers
 select w.name, w.kind, case when w.revoked_at is null then w.mode else 'disabled' end as mode, w.slots,

@@ -14,7 +14,7 @@ with clock as materialized (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
     select x.id, :flow_id, :flow, x.owner, x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
-        x.dedupe_key, x.run_at, x.waits, (select now from clock)
+        x.dedupe_key, x.run_at, coalesce(x.waits, 0), (select now from clock)
     from unnest(:jobs_id::bigint[], :jobs_owner::text[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
         :jobs_spec::line[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
         as x (id, owner, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
@@ -38,8 +38,10 @@ with clock as materialized (
 )
 -- Whether it waits for other jobs is told here: by the time that somebody reads this it may no longer.
 insert into unnumbered (at, kind, data, job_ids)
-select (select now from clock), 'job.created', case when x.waits > 0 then jsonb_build_object('waits', x.waits) end, array_agg(x.id)
-from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits) group by x.waits
+select (select now from clock), 'job.created', null, :ids::bigint[] where :jobs_waits::text is null
+union all
+select (select now from clock), 'job.created', jsonb_build_object('waits', x.waits), array_agg(x.id)
+from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits) where x.waits is not null group by x.waits
 
 -- name: submit_lone
 -- The same for one job of one stage: its arrays would cost more than its rows.
@@ -47,7 +49,7 @@ with j as (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
     values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec::text::jsonb, :dedupe_key,
-        :run_at, :waits, {now})
+        :run_at, coalesce(:waits, 0), {now})
 ), t as (
     insert into task (id, job_id, stage, position, alone, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
     values (nextval('task_id'), :id, :number, 0, true, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, false),
@@ -55,7 +57,7 @@ with j as (
         case when :state = 'ready' then greatest(:run_at, {now}) - :boost::bigint end, :max_attempts, :stall_ms, :limit_ms)
 )
 insert into unnumbered (at, kind, data, job_ids)
-values ({now}, 'job.created', case when :waits > 0 then jsonb_build_object('waits', :waits) end, array[:id::bigint])
+values ({now}, 'job.created', case when :waits is not null then jsonb_build_object('waits', :waits) end, array[:id::bigint])
 
 -- name: after_add
 insert into job_after (job_id, after_id) select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])

@@ -2,9 +2,9 @@
 insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
     waits, created_at)
 values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
-    :waits, {now});
+    coalesce(:waits, 0), {now});
 insert into event (at, kind, job_id, data)
-values ({now}, 'job.created', :id, case when :waits > 0 then json_object('waits', :waits) end)
+values ({now}, 'job.created', :id, case when :waits is not null then json_object('waits', :waits) end)
 
 -- name: after_add_after
 insert into job_after (job_id, after_id) values (:job_id, :after_id)
@@ -25,9 +25,9 @@ from json_each(:ids) as i cross join job j on j.id = i.value where :total > 0
 insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
     waits, created_at)
 values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
-    :waits, {now});
+    coalesce(:waits, 0), {now});
 insert into event (at, kind, job_id, data)
-values ({now}, 'job.created', :id, case when :waits > 0 then json_object('waits', :waits) end);
+values ({now}, 'job.created', :id, case when :waits is not null then json_object('waits', :waits) end);
 insert into stage (job_id, number, name, state, waits, total, remaining)
 values (:id, :number, :name, :state, 0, 1, 1);
 insert into task (job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)

@@ -64,3 +64,10 @@ select job_id, stage, split_part(split_part(lane, '/', 2), '@', 1),
     case when state in ('new', 'ready', 'running') then 1 else 0 end, (state = 'error')::integer,
     (state = 'cancelled')::integer, ended_at
 from task where alone and stage = 0 and position = 0;
+
+-- A job is in one index of its flow while it is open, and in another when it has ended: each costs one entry.
+
+drop index job_open;
+drop index job_flow;
+create index job_open on job (flow_id, id) where outcome is null;
+create index job_flow on job (flow_id, id) where outcome is not null;

@@ -55,11 +55,11 @@ create table job (
             'uploading_outputs')
         else ended_at is not null and status = outcome and outcome in ('completed', 'failed', 'cancelled') end)
 ) with (fillfactor = 50);
--- Serve the lists: newest first, by owner, by flow, by subject; open jobs; ended ones by outcome and age.
+-- Serve the lists: newest first, by owner, by subject; open jobs, and ended ones, by flow; ended ones by outcome and age.
 create index job_owner on job (owner, id) with (fillfactor = 50) where owner <> '';
-create index job_flow on job (flow, id) with (fillfactor = 50);
 create index job_subject on job (subject_kind, subject_id, id) where subject_kind is not null;
-create index job_open on job (id) where outcome is null;
+create index job_open on job (flow_id, id) where outcome is null;
+create index job_flow on job (flow_id, id) where outcome is not null;
 create index job_ended on job (outcome, ended_at, id) where outcome is not null;
 create unique index job_dedupe on job (owner, dedupe_key) where dedupe_key is not null and outcome is null;
 -- Serves the sweep: jobs that must wind down.
