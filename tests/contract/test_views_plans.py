@@ -86,6 +86,10 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("kept_of_version", {"version": 7}),
     ("kept_since", {"job_id": _JOB, "stages": ["cut"], "after": 5, "young": 30_000}),
     ("worked", {"job_id": _JOB}),
+    ("tally", {"job_id": _JOB}),
+    ("tally", {"job_id": _JOB + 1}),
+    ("live_begun", {"ids": list(range(_JOB, _JOB + 3))}),  # a block of events for each, by the index
+    ("live_errors", {"ids": list(range(_JOB - SOME, _JOB + SOME))}),
     ("version_find", {"kind": "movie", "id": "s7", "number": 1}),
     ("subject_show", {"kind": "movie", "id": "s7", "most": SOME}),
     ("subjects_all", {"kind": "movie", "before": FOREVER, "below": "", "owner": None, "wanted": SOME}),
@@ -112,11 +116,14 @@ T = THE_TIME
 ENDS = f"i <= {ENDED}"
 RARE = "i % 1000 = 7"
 OUTCOME = f"case when {ENDS} then case when i % 400 = 0 then 'failed' else 'completed' end end"
-STATE = f"case when {ENDS} then case when i % 400 = 0 then 'error' else 'done' end else 'ready' end"
+RUNS = f"i > {ENDED} and i % 50 < 2"  # as many of those without a stage row as of the others
+STATE = (
+    f"case when {ENDS} then case when i % 400 < 2 then 'error' else 'done' end when {RUNS} then 'running' else 'ready' end"
+)
 ROWS: dict[str, dict[str, str]] = {
     "job": {
         "id": "i",
-        "flow_id": "1",
+        "flow_id": f"case when {RARE} then 2 else 1 end",
         "flow": f"case when {RARE} then 'rare' else 'film' end",
         "owner": f"case when {RARE} then 'rare' else '' end",
         "subject_kind": f"case when {RARE} then 'movie' end",
@@ -150,6 +157,8 @@ ROWS: dict[str, dict[str, str]] = {
         "max_attempts": "3",
         "ready_at": "i",
         "rank": "i",
+        "worker": f"case when {RUNS} then 1 end",
+        "lease_until": f"case when {RUNS} then {T} end",
     },
     "attempt": {
         "task_id": "i",
@@ -165,7 +174,7 @@ ROWS: dict[str, dict[str, str]] = {
         "job_id": "i",
         "task_id": "i",
         "token": "1",
-        "name": "'a'",
+        "name": "'a/b'",
         "stage": "'cut'",
         "position": "0",
         "stage_version": "1",
@@ -202,7 +211,7 @@ ROWS: dict[str, dict[str, str]] = {
         "left_at": f"case when i % 2 = 0 then {T} end",
     },
     "freed": {"key": "'key ' || i", "at": f"{T}"},
-    "event": {"seq": "i", "at": f"{T}", "kind": "'x'", "job_id": "i"},
+    "event": {"seq": "i", "at": f"{T}", "kind": "'task.started'", "job_id": "i", "task_id": "i", "stage": "0"},
     "archive": {
         "job_id": "i + 1000000",
         "owner": "''",
@@ -226,10 +235,15 @@ async def fill(scene: Scene) -> None:
     for table, columns in ROWS.items():
         names, values = ", ".join(columns), ", ".join(columns.values())
         await scene.sql(f"insert into {table.format(stage=scene.stage_rows)} ({names}) select {values} from numbers")
+    await scene.sql(
+        "insert into flow (id, name, version, digest, graph, registered_at)"
+        f" select i, case when i = 1 then 'film' else 'rare' end, 1, '', '{{}}', {T} from numbers where i < 3"
+    )
     if scene.is_postgres:
         await scene.sql("with s as (delete from stage_row where job_id % 2 = 0) update task set alone = id % 2 = 0")
         await scene.sql(f"insert into unnumbered (at, kind) select {T}, 'x' from numbers limit {OPEN}")
         await scene.sql(f"update event_counter set seq = {ENDED + OPEN}")
+        await scene.sql("select brin_summarize_new_values('event_job')")  # as autovacuum does
     await scene.sql("analyze")
 
 

@@ -3,7 +3,7 @@ select s.name as stage, split_part(a.name, '/', 1) as folder, count(*) as files,
     min(a.created_at) as first_at, max(a.created_at) as last_at
 from artifact a
 join task t on t.id = a.task_id
-join stage s on s.job_id = t.job_id and s.number = t.stage
+cross join lateral (select name from stage where job_id = t.job_id and number = t.stage limit 1) s
 where a.job_id = :job_id and a.key is not null and strpos(a.name, '/') > 0
 group by 1, 2 order by 1, 2
 

@@ -28,13 +28,13 @@ select id, name from worker where id = any (:ids::bigint[])
 -- name: live_begun
 -- What tells when stages of these jobs began, each time anew: opened, then first claimed.
 select e.job_id, e.seq, e.kind, s.name as stage from event e
-join stage s on s.job_id = e.job_id and s.number = e.stage
+cross join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s
 where e.job_id = any (:ids::bigint[]) and e.kind in ('task.started', 'stage.ready') order by e.seq
 
 -- name: live_errors
 -- What ended stages in error, the first of each in front.
 select t.job_id, s.name as stage, t.error::text as error, t.tries, t.max_attempts from task t
-join stage s on s.job_id = t.job_id and s.number = t.stage
+cross join lateral (select name from stage where job_id = t.job_id and number = t.stage limit 1) s
 where t.job_id = any (:ids::bigint[]) and t.state = 'error' order by t.job_id, t.stage, t.ended_at, t.id
 
 -- name: live_keys

@@ -127,18 +127,19 @@ where id < :below and id >= :above and created_at >= :since and created_at < :un
 order by id desc limit :wanted
 
 -- name: jobs_of_flow
--- Each graph that the flow ever had is a way of its own into both indexes; there are few.
+-- Each graph that the flow ever had is a way of its own into both indexes; there are few. It is asked for as a range and as the
+-- first thing to order by, lest the planner walk through all jobs of all flows, in the order of their ids, for want of better.
 select j.id, null::bigint as ended_at from flow f cross join lateral (
     (select id from job
-    where flow_id = f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
+    where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
       and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by id desc limit :wanted)
+    order by flow_id desc, id desc limit :wanted)
     union all
     (select id from job
-    where flow_id = f.id and outcome is not null and not :open::boolean and id < :below and id >= :above
+    where flow_id between f.id and f.id and outcome is not null and not :open::boolean and id < :below and id >= :above
       and created_at >= :since and created_at < :until
       and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by id desc limit :wanted)
+    order by flow_id desc, id desc limit :wanted)
 ) j
 where f.name = :flow order by j.id desc limit :wanted
 
@@ -160,9 +161,9 @@ order by id desc limit :wanted
 -- name: jobs_open
 select j.id, null::bigint as ended_at from flow f cross join lateral (
     select id from job
-    where flow_id = f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
+    where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
       and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by id desc limit :wanted
+    order by flow_id desc, id desc limit :wanted
 ) j
 where :flow::text is null or f.name = :flow order by j.id desc limit :wanted
 
@@ -189,7 +190,8 @@ from job j where j.id = any (:ids::bigint[])
 -- By the index of running tasks: there are never more of them than slots.
 select t.id, t.token, t.job_id, t.stage, t.position, t.worker, t.claimed_at, t.lease_until, t.progress, t.note, j.flow,
     s.name as stage_name
-from task t join job j on j.id = t.job_id join stage s on s.job_id = t.job_id and s.number = t.stage
+from task t join job j on j.id = t.job_id
+cross join lateral (select name from stage where job_id = t.job_id and number = t.stage limit 1) s
 where t.state = 'running' order by t.worker, t.id
 
 -- name: view_failed
