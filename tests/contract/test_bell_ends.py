@@ -10,6 +10,7 @@ import pytest
 from telecine.dispatch.ear import Ear
 from telecine.dispatch.ending import end
 from telecine.dispatch.postgres import PostgresBell
+from telecine.world import World
 from tests.redis import PrivateRedis
 
 
@@ -28,7 +29,7 @@ def test_a_bell_that_is_closed_when_its_first_answer_comes_ends(
 
     async def scene() -> None:
         monkeypatch.setattr(asyncio, "Event", Telltale)
-        bell = PostgresBell(postgres_schema_url, dice=random.Random())
+        bell = PostgresBell(postgres_schema_url, World())
         bell.listen()
         while not answered:
             await asyncio.sleep(0)

@@ -1,7 +1,6 @@
 """Every bell wakes whoever waits, and costs nothing but time when it does not."""
 
 import asyncio
-import random
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,6 +13,7 @@ from telecine.dispatch import Bell
 from telecine.dispatch.local import LocalBell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
+from telecine.world import World
 from tests.redis import Newsbell, redis_bell
 
 LONG = 20.0
@@ -47,7 +47,7 @@ def make_bell(request: pytest.FixtureRequest) -> Iterator[MakeBell]:
             yield lambda: redis_bell("redis://127.0.0.1:1/0")
         case _:
             url = request.getfixturevalue("postgres_schema_url")
-            yield lambda: PostgresBell(url, dice=random.Random())
+            yield lambda: PostgresBell(url, World())
 
 
 def scene(play: Callable[[], Awaitable[None]]) -> None:
@@ -209,7 +209,7 @@ def test_a_file_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_ring_travels_to_another_process(postgres_schema_url: str) -> None:
     async def play() -> None:
-        here, there = (PostgresBell(postgres_schema_url, dice=random.Random()) for _ in range(2))
+        here, there = (PostgresBell(postgres_schema_url, World()) for _ in range(2))
         assert await there.probe()
         await quiet(there)
 
@@ -226,7 +226,7 @@ def test_a_ring_travels_to_another_process(postgres_schema_url: str) -> None:
 
 def test_a_thousand_rings_are_few_messages_and_the_first_goes_at_once(postgres_schema_url: str) -> None:
     async def play() -> None:
-        bell = PostgresBell(postgres_schema_url, dice=random.Random())
+        bell = PostgresBell(postgres_schema_url, World())
         connection = await asyncpg.connect(postgres_schema_url)
         heard: list[float] = []
         schema = await connection.fetchval("select current_schema()")
@@ -249,7 +249,7 @@ def test_a_thousand_rings_are_few_messages_and_the_first_goes_at_once(postgres_s
 
 def test_a_listener_whose_connection_was_cut_listens_again(postgres_schema_url: str) -> None:
     async def play() -> None:
-        here, there = (PostgresBell(postgres_schema_url, dice=random.Random()) for _ in range(2))
+        here, there = (PostgresBell(postgres_schema_url, World()) for _ in range(2))
         assert await there.probe()
         await quiet(there)
         here.ring(LANES)
@@ -281,7 +281,7 @@ async def cut_all(url: str) -> None:
 
 def test_a_bell_on_a_server_that_is_away_only_keeps_silent(tmp_path: Path) -> None:
     async def play() -> None:
-        bell = PostgresBell(f"postgresql://postgres@/postgres?host={tmp_path}", dice=random.Random())
+        bell = PostgresBell(f"postgresql://postgres@/postgres?host={tmp_path}", World())
 
         bell.ring(LANES)
         await bell.wait(0.1)

@@ -1,20 +1,25 @@
 """PostgreSQL: the commit of a submit rings the bell by itself, if nothing was rung for a while."""
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import asyncpg
 import pytest
 
 from telecine.dispatch import postgres
 from telecine.dispatch.postgres import SPACING, Mouth, PostgresBell
 from telecine.engine import Engine, Submission
 from telecine.errors import BadSpec
+from telecine.settings import Settings
 from telecine.store.postgres import Postgres
+from telecine.wiring import migrate_database, open_engine
+from telecine.world import World
 from tests.make import a_flow, a_stage
+from tests.postgres import PrivatePostgres
 from tests.scene import Scene, on_postgres
 
 SONG = a_flow(a_stage("sing"), name="song")
@@ -51,7 +56,7 @@ async def house(scene: Scene, patch: pytest.MonkeyPatch) -> AsyncIterator[House]
     store = scene.store
     assert isinstance(store, Postgres)
     await scene.enact(SONG)
-    own, other = [PostgresBell(scene.url, dice=random.Random(n)) for n in range(2)]
+    own, other = [PostgresBell(scene.url, World()) for n in range(2)]
     home = House(Engine(store, bell=own), own, other)
     await home.engine.register(SONG)
     say = Mouth._said
@@ -148,3 +153,66 @@ async def test_what_was_refused_or_waits_rings_nobody_and_many_ring_as_ever(scen
             await home.engine.submit_many([Submission(flow="song")] * 3)
             assert await wakes(home.other, LONG)
             assert len(home.spoken) == 1
+
+
+@on_postgres
+async def test_of_many_submits_at_once_one_rings_with_its_commit(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with house(scene, patch) as home:
+            patch.setattr(postgres, "RESTED", SHORT)
+            await asyncio.sleep(2 * SHORT)
+            with_commit: list[object] = []
+            patch.setattr(home.own, "said", lambda: with_commit.append(home.own._mouth.was_said()))
+
+            await asyncio.gather(*(home.engine.submit("song") for _ in range(12)))
+
+            assert len(with_commit) == 1
+            assert await wakes(home.other, LONG)
+
+
+@on_postgres
+async def test_whoever_hears_others_ring_leaves_his_commits_alone(scene: Scene) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        async with house(scene, patch) as home:
+            patch.setattr(postgres, "RESTED", LONG)
+            home.own._mouth._stirred = home.own._mouth._last = float("-inf")
+            home.other.ring(["any"])
+            assert await wakes(home.own, LONG)
+
+            assert home.own.word() is None
+
+
+async def test_news_that_nobody_takes_keep_no_submit_from_being_taken(tmp_path: Path) -> None:
+    """A session that listens and sits in a transaction fills the queue of notifications, for the whole server."""
+    with PrivatePostgres(tmp_path) as server:
+        await _let_queue_be_small(server)
+        settings = Settings(database_url=server.url)
+        await migrate_database(settings)
+        async with open_engine(settings) as parts:
+            await parts.engine.register(SONG)
+            await parts.engine.submit("song")  # from now on its bell knows the channel
+            sleeper, loud = [await asyncpg.connect(server.url) for _ in range(2)]
+            await sleeper.execute("listen noise")
+            await sleeper.execute("begin; select 1")
+            with pytest.raises(asyncpg.ProgramLimitExceededError):
+                await _make_noise(loud)
+            await asyncio.sleep(2 * SPACING)
+
+            taken = [await parts.engine.submit("song") for _ in range(3)]
+
+            assert await loud.fetchval("select count(*) from job") == 1 + len(taken)
+            sleeper.terminate()
+            loud.terminate()
+
+
+async def _make_noise(connection: asyncpg.Connection) -> None:
+    for n in range(10_000):
+        await connection.execute(f"notify noise, '{n:07000d}'")
+
+
+async def _let_queue_be_small(server: PrivatePostgres) -> None:
+    connection = await asyncpg.connect(server.url)
+    await connection.execute("alter system set max_notify_queue_pages = 64")
+    await connection.close()
+    server.stop()
+    server.start()

@@ -19,6 +19,7 @@ from telecine.store.open import bring_up_to_date, open_store
 from telecine.store.postgres import Postgres
 from telecine.store.statements import Statement
 from telecine.wiring import make_worker, open_engine
+from telecine.world import World
 from tests.pooler import pooled
 
 LONG = 60.0
@@ -123,12 +124,12 @@ def test_limits_hold_for_each_transaction_and_each_look(postgres_schema_url: str
 
 def test_the_probe_finds_out_that_nobody_hears_anything(postgres_schema_url: str) -> None:
     async def play() -> None:
-        direct = PostgresBell(postgres_schema_url, dice=random.Random())
+        direct = PostgresBell(postgres_schema_url, World())
         assert await direct.probe()
         await direct.close()
         # One connection: what a client says to itself comes back to it.
         async with pooled(postgres_schema_url, servers=1) as (address, _):
-            bell = PostgresBell(address, dice=random.Random())
+            bell = PostgresBell(address, World())
             assert not await bell.probe()
             await bell.close()
 
@@ -148,7 +149,7 @@ def test_who_may_have_one_connection_listens_all_the_same(
 
     async def play() -> None:
         monkeypatch.setattr(asyncpg, "connect", one_alone)
-        bell = PostgresBell(postgres_schema_url, dice=random.Random())
+        bell = PostgresBell(postgres_schema_url, World())
         assert await bell.probe()
         await bell.close()
 

@@ -118,7 +118,8 @@ RARE = "i % 1000 = 7"
 OUTCOME = f"case when {ENDS} then case when i % 400 = 0 then 'failed' else 'completed' end end"
 RUNS = f"i > {ENDED} and i % 50 < 2"  # as many of those without a stage row as of the others
 STATE = (
-    f"case when {ENDS} then case when i % 400 < 2 then 'error' else 'done' end when {RUNS} then 'running' else 'ready' end"
+    f"case when {ENDS} then case when i % 400 < 2 then 'error' else 'done' end"
+    f" when {RUNS} then 'running' else 'ready' end"
 )
 ROWS: dict[str, dict[str, str]] = {
     "job": {

@@ -44,7 +44,7 @@ class DeafBell:
 def bell_for(url: str, world: World) -> Bell:
     if dialect_of(url) == "sqlite":
         return SqliteBell(url.removeprefix("sqlite:///"))
-    return PostgresBell(url, dice=world.dice)
+    return PostgresBell(url, world)
 
 
 @asynccontextmanager

@@ -21,10 +21,10 @@ import asyncpg
 
 from telecine.dispatch.ending import end
 from telecine.dispatch.local import LocalBell
-from telecine.retry import Dice
+from telecine.world import World
 
 SPACING = 0.010
-RESTED = 0.005  # after so long a silence a commit may ring: so at most 200 in a second do, whoever submits
+RESTED = 0.005  # after so long a silence a commit may ring: so at most 200 in a second do, in each process
 PROBE_SECONDS = 2.0
 CHECK_SECONDS = 20.0
 MOST_BACKOFF = 5.0
@@ -39,11 +39,11 @@ class PostgresBell:
 
     vague = False
 
-    def __init__(self, url: str, *, dice: Dice) -> None:
+    def __init__(self, url: str, world: World) -> None:
         self._url = url
-        self._dice = dice
+        self._dice = world.dice
         self._local = LocalBell()
-        self._me = f"{dice.random():.17f}"  # tells our own words, which were heard here before they went out
+        self._me = world.new_id()  # tells our own words, which were heard here before they went out
         self._mouth = Mouth(url)
         self._ear: asyncio.Task[None] | None = None
         self._probed = asyncio.Event()
@@ -60,9 +60,9 @@ class PostgresBell:
         self._local.ring(lanes)
 
     def word(self) -> tuple[str, str] | None:
-        """What a commit may say by itself: nothing if others were rung for lately, or nobody knows yet where."""
+        """What a commit may say by itself: nothing if somebody rang lately, or is about to, or nobody knows where."""
         channel = self._mouth.channel
-        return (channel, self._me) if channel is not None and self._mouth.is_rested() else None
+        return (channel, self._me) if channel is not None and self._mouth.takes_turn() else None
 
     def said(self) -> None:
         self._mouth.was_said()
@@ -114,6 +114,7 @@ class PostgresBell:
             if payload == "probe":
                 echo.set()
             elif pid != self._mouth.pid and payload != self._me:
+                self._mouth.was_heard()
                 self._local.wake()
 
         await connection.add_listener(channel, heard)
@@ -161,12 +162,22 @@ class Mouth:
         self._talk: asyncio.Task[None] | None = None
         self._wanted = False
         self._last = float("-inf")  # when something was to be said last
+        self._stirred = float("-inf")  # when a commit was allowed to say it, or somebody else was heard
         self._covered = False  # the next word went out already, with a commit
 
-    def is_rested(self) -> bool:
-        """Was there nothing to say for a while? To be asked in the loop that says things."""
+    def takes_turn(self) -> bool:
+        """Was there nothing to say for a while? Then who asks next is told no. For the loop that says things."""
         loop = asyncio.get_running_loop()
-        return loop is self._loop and loop.time() - self._last >= RESTED
+        if loop is not self._loop or loop.time() - max(self._last, self._stirred) < RESTED:
+            return False
+        self._stirred = loop.time()
+        return True
+
+    def was_heard(self) -> None:
+        """Somebody else rang; in the loop that listens."""
+        loop = asyncio.get_running_loop()
+        if loop is self._loop:
+            self._stirred = loop.time()
 
     def was_said(self) -> None:
         self._covered = True

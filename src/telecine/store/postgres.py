@@ -27,6 +27,9 @@ AGAIN = (
     # Two submits with one key or dedupe key: the second look finds the first.
     asyncpg.UniqueViolationError,
 )
+# What keeps a commit from notifying, and nothing else: somebody has not read for so long that there is no room for more
+# news, or holds up all who have some. Nothing was committed.
+MUTED = (asyncpg.ProgramLimitExceededError, asyncpg.LockNotAvailableError)
 LOST = (
     OSError,
     TimeoutError,
@@ -106,7 +109,10 @@ class Postgres:
         statement = self._statements[step.name]
         given = len(statement.params)
         ringing = f"{statement.text} returning pg_notify(${given + 1}, ${given + 2})"
-        rows = await connection.fetch(ringing, *self._values(statement, step.params), *word)
+        try:
+            rows = await connection.fetch(ringing, *self._values(statement, step.params), *word)
+        except MUTED:
+            return await self._do(connection, step)
         self.doorbell.said()
         return rows
 

@@ -55,7 +55,7 @@ def database_bell(url: str, world: World) -> Chime:
     """How wake-ups travel between processes that share this database."""
     if dialect_of(url) == "sqlite":
         return SqliteBell(Path(url.removeprefix("sqlite:///")))
-    return PostgresBell(url, dice=world.dice)
+    return PostgresBell(url, world)
 
 
 def _redis_bell(settings: Settings, store: Store, world: World, own: tuple[Chime, str]) -> RedisBell:

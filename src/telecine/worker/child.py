@@ -19,8 +19,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 KILL_SECONDS = 1.0
-# A media child fills some hundred megabytes once and keeps them until it ends: one heap in large pages takes the kernel a
-# third of the time that it takes for many maps of small ones. Another libc than glibc overlooks this.
+# A media child fills some hundred megabytes once and keeps them until it ends: one heap in large pages takes the kernel
+# a third of the time that it takes for many maps of small ones. Another libc than glibc overlooks this.
 ROOMY = ":".join(
     f"glibc.malloc.{name}={value}"
     for name, value in {"hugetlb": 1, "mmap_threshold": 1 << 30, "trim_threshold": 1 << 31, "top_pad": 1 << 26}.items()
