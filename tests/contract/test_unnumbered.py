@@ -113,3 +113,12 @@ def test_events_from_before_keep_their_numbers_and_those_without_one_get_theirs(
         assert asyncio.run(play(url)) == [
             *((1, "one", 7, None), (2, "two", 8, None), (3, "late", None, 2), (4, "later", 9, None))
         ]
+
+
+@alone_on_postgres
+async def test_thousands_that_are_submitted_together_are_told_by_rows_that_are_not_too_long(scene: Scene) -> None:
+    jobs = await with_jobs(scene, 5_001)
+
+    rows = await scene.sql("select events, job_ids[1] as first from unnumbered where kind = 'job.created' order by id")
+
+    assert [(row["events"], row["first"]) for row in rows] == [(5_000, jobs[0]), (1, jobs[5_000])]

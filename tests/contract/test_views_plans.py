@@ -14,11 +14,11 @@ import asyncpg
 from telecine.store.postgres import Postgres
 from telecine.store.sqlite import connect
 from telecine.store.statements import load
+from tests.contract.many_rows import ENDED, OPEN, fill
 from tests.contract.request_plans import REQUESTS
 from tests.make import NOW as THE_TIME
 from tests.scene import Scene, alone
 
-ENDED, OPEN = 20_000, 3_000
 MOST_ROWS = 2_000
 MOST_STEPS = 40_000
 SOME = 50
@@ -110,142 +110,6 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     ("tally_look", {"seq": ENDED // 2, "wanted": SOME}),
     *REQUESTS,
 ]
-
-
-T = THE_TIME
-ENDS = f"i <= {ENDED}"
-RARE = "i % 1000 = 7"
-OUTCOME = f"case when {ENDS} then case when i % 400 = 0 then 'failed' else 'completed' end end"
-RUNS = f"i > {ENDED} and i % 50 < 2"  # as many of those without a stage row as of the others
-STATE = (
-    f"case when {ENDS} then case when i % 400 < 2 then 'error' else 'done' end"
-    f" when {RUNS} then 'running' else 'ready' end"
-)
-ROWS: dict[str, dict[str, str]] = {
-    "job": {
-        "id": "i",
-        "flow_id": f"case when {RARE} then 2 else 1 end",
-        "flow": f"case when {RARE} then 'rare' else 'film' end",
-        "owner": f"case when {RARE} then 'rare' else '' end",
-        "subject_kind": f"case when {RARE} then 'movie' end",
-        "subject_id": f"case when {RARE} then '7' end",
-        "status": f"coalesce({OUTCOME}, 'pending')",
-        "phase": "'processing'",
-        "outcome": OUTCOME,
-        "priority": "5",
-        "spec": "'{}'",
-        "created_at": f"{T} + i",
-        "started_at": f"case when {ENDS} then {T} + i end",
-        "ended_at": f"case when {ENDS} then {T} + i end",
-    },
-    "{stage}": {
-        "job_id": "i",
-        "number": "0",
-        "name": "'cut'",
-        "state": f"case when {ENDS} then 'done' else 'ready' end",
-        "waits": "0",
-        "total": "1",
-        "remaining": f"case when {ENDS} then 0 else 1 end",
-    },
-    "task": {
-        "id": "i",
-        "job_id": "i",
-        "stage": "0",
-        "position": "0",
-        "state": STATE,
-        "lane": "case when i % 2 = 0 then 'a' else 'b' end",
-        "token": "1",
-        "max_attempts": "3",
-        "ready_at": "i",
-        "rank": "i",
-        "worker": f"case when {RUNS} then 1 end",
-        "lease_until": f"case when {RUNS} then {T} end",
-    },
-    "attempt": {
-        "task_id": "i",
-        "token": "1",
-        "job_id": "i",
-        "generation": "1",
-        "try": "1",
-        "outcome": "'done'",
-        "state": "'done'",
-        "ended_at": f"{T}",
-    },
-    "artifact": {
-        "job_id": "i",
-        "task_id": "i",
-        "token": "1",
-        "name": "'a/b'",
-        "stage": "'cut'",
-        "position": "0",
-        "stage_version": "1",
-        "key": "'key ' || i",
-        "size": "1",
-        "sha256": "'ab'",
-        "version_id": "i",
-        "created_at": f"{T}",
-    },
-    "job_log": {
-        "job_id": "i",
-        "task_id": "i",
-        "token": "1",
-        "at": f"{T}",
-        "kind": "'log'",
-        "level": "'info'",
-        "message": "'x'",
-    },
-    "idempotency": {"owner": "''", "key": "'key ' || i", "digest": "''", "job_id": "i", "created_at": f"{T}"},
-    "subject": {
-        "kind": "'movie'",
-        "id": "'s' || i",
-        "owner": f"case when {RARE} then 'rare' else '' end",
-        "current_version": "i",
-        "created_at": f"{T} + i",
-        "updated_at": f"{T}",
-    },
-    "subject_version": {
-        "kind": "'movie'",
-        "subject_id": "'s' || i",
-        "number": "1",
-        "job_id": "i",
-        "published_at": f"{T}",
-        "left_at": f"case when i % 2 = 0 then {T} end",
-    },
-    "freed": {"key": "'key ' || i", "at": f"{T}"},
-    "event": {"seq": "i", "at": f"{T}", "kind": "'task.started'", "job_id": "i", "task_id": "i", "stage": "0"},
-    "archive": {
-        "job_id": "i + 1000000",
-        "owner": "''",
-        "flow": "'film'",
-        "outcome": "'completed'",
-        "ended_at": f"{T}",
-        "archived_at": f"{T}",
-        "document": "'{}'",
-    },
-    "job_after": {"job_id": "i", "after_id": "i + 1"},
-}
-
-
-async def fill(scene: Scene) -> None:
-    """Finished jobs of one task each, then open ones; a few of everything that is rare."""
-    await scene.sql("create table numbers (i bigint)")
-    await scene.sql(
-        f"insert into numbers with recursive n (i) as"
-        f" (select 1 union all select i + 1 from n where i < {ENDED + OPEN}) select i from n"
-    )
-    for table, columns in ROWS.items():
-        names, values = ", ".join(columns), ", ".join(columns.values())
-        await scene.sql(f"insert into {table.format(stage=scene.stage_rows)} ({names}) select {values} from numbers")
-    await scene.sql(
-        "insert into flow (id, name, version, digest, graph, registered_at)"
-        f" select i, case when i = 1 then 'film' else 'rare' end, 1, '', '{{}}', {T} from numbers where i < 3"
-    )
-    if scene.is_postgres:
-        await scene.sql("with s as (delete from stage_row where job_id % 2 = 0) update task set alone = id % 2 = 0")
-        await scene.sql(f"insert into unnumbered (at, kind) select {T}, 'x' from numbers limit {OPEN}")
-        await scene.sql(f"update event_counter set seq = {ENDED + OPEN}")
-        await scene.sql("select brin_summarize_new_values('event_job')")  # as autovacuum does
-    await scene.sql("analyze")
 
 
 def rows_touched(plan: dict[str, Any]) -> float:

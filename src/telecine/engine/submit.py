@@ -19,8 +19,7 @@ from telecine.store.text import dumps, is_storable
 MOST_SPEC_CHARS = 1_000_000
 MOST_DEPTH = 64  # what everybody who reads it can follow
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[^{}\[\]"]+')
-# A circle is found out by its depth.
-_encode = json.JSONEncoder(allow_nan=False, check_circular=False).encode
+_encode = json.JSONEncoder(allow_nan=False).encode
 LATEST: Instant = 1 << 53
 
 

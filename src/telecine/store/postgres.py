@@ -41,6 +41,7 @@ LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 _LOCALS = "; ".join(f"set local {name} = {value}" for name, value in SETTINGS.items() if name != "application_name")
+MIGRATION_SECONDS = 86_400.0
 MOST_AHEAD = 256
 # Ids are the order in which lists show jobs, so nobody sits on a stock of them for longer than this.
 STALE_SECONDS = 1.0
@@ -190,7 +191,7 @@ class Postgres:
             known = await connection.fetchval(_IS_THERE)
             if known and await connection.fetchval("select 1 from schema_version where version >= $1", version):
                 return
-            await connection.execute(sql)
+            await connection.execute(sql, timeout=MIGRATION_SECONDS)
             mark = f"insert into schema_version select $1, {NOW['postgres'].replace(':now', 'null')}"
             await connection.execute(mark, version)
 

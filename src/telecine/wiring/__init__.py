@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from telecine import worker as working
 from telecine.artifacts import Artifacts, S3Access, open_bucket
 from telecine.dispatch import Bell
-from telecine.dispatch.ending import end
+from telecine.dispatch.ending import DUTY_SECONDS, end
 from telecine.engine import Engine
 from telecine.engine.retention import Ages
 from telecine.errors import ArtifactDamaged, BadSpec, SchemaMissing, Unreachable
@@ -239,7 +239,7 @@ async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[No
     try:
         yield
     finally:
-        await end(*duties)
+        await end(*duties, again=DUTY_SECONDS)
 
 
 def _tidying(parts: Parts) -> Callable[[], Awaitable[int]]:

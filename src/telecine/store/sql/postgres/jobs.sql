@@ -38,7 +38,9 @@ with clock as materialized (
 )
 -- Whether it waits for other jobs is told here: by the time that somebody reads this it may no longer.
 insert into unnumbered (at, kind, data, job_ids)
-select (select now from clock), 'job.created', null, :ids::bigint[] where :jobs_waits::text is null
+select (select now from clock), 'job.created', null, x.ids[n.first : n.first + 4999]
+from (select :ids::bigint[] as ids) x cross join generate_series(1, cardinality(x.ids), 5000) as n (first)
+where :jobs_waits::text is null
 union all
 select (select now from clock), 'job.created', jsonb_build_object('waits', x.waits), array_agg(x.id)
 from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits) where x.waits is not null group by x.waits

@@ -79,10 +79,11 @@ with clock as materialized (
 ), held as materialized (
     select m.*, t.job_id, t.stage, t.tries, t.worker, t.claimed_at
     from m cross join lateral (
-        select job_id, stage, state, token, tries, worker, claimed_at, lease_until from task
+        select job_id, stage, state, token, tries, worker, claimed_at, lease_until, alone from task
         where id = m.id limit 1 for no key update
     ) t
-    where t.token = m.token and t.state = 'running' and t.lease_until > (select at from clock)
+    -- One from a time when all jobs had stage rows has one, and goes the long way.
+    where t.token = m.token and t.state = 'running' and t.lease_until > (select at from clock) and t.alone
 ), j as (
     update job set status = :status, phase = :phase, outcome = :status, ended_at = (select at from clock)
     -- One by one, in this order: a plan for all at once might take them as they lie.

@@ -186,8 +186,10 @@ create table unnumbered (
     stages smallint[],
     tokens integer[],
     events integer not null generated always as (coalesce(cardinality(job_ids), 1)) stored
--- Rows live for a moment: kept as they are if they fit a page, and cleared away early.
-) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+-- Rows live for a moment: kept as they are if they fit a page, and cleared away early. The room is not given back, since
+-- whoever gives it back locks the table.
+) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+    vacuum_truncate = off);
 
 create table event (
     -- The public, gapless order.
