@@ -830,5 +830,36 @@ GONE = [
     ),
 ]
 
-MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES, *LETTERS, *GONE]
+ALONE = [
+    mutant(
+        "a job from before goes the short way",
+        f"{PG}/tasks.sql",
+        " and t.alone\n",
+        "\n",
+        f"{CONTRACT}/test_alone.py",
+    ),
+    mutant(
+        "every submit at once rings with its commit",
+        "dispatch/postgres.py",
+        "        self._stirred = loop.time()\n        return True",
+        "        return True",
+        f"{CONTRACT}/test_doorbell.py",
+    ),
+    mutant(
+        "a commit that cannot ring is refused",
+        "store/postgres.py",
+        "except MUTED:",
+        "except ZeroDivisionError:",
+        f"{CONTRACT}/test_doorbell.py",
+    ),
+    mutant(
+        "a stage that is told twice counts as one",
+        "engine/audit.py",
+        'sorted(item["number"] for item in found)',
+        "sorted(stages)",
+        f"{CONTRACT}/test_alone.py",
+    ),
+]
+
+MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES, *LETTERS, *GONE, *ALONE]
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]
