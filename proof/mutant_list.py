@@ -856,7 +856,7 @@ ALONE = [
         "a stage that is told twice counts as one",
         "engine/audit.py",
         'sorted(item["number"] for item in found)',
-        "sorted(stages)",
+        'sorted({item["number"] for item in found})',
         f"{CONTRACT}/test_alone.py",
     ),
 ]
