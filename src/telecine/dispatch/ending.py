@@ -13,7 +13,7 @@ DUTY_SECONDS = 5.0  # nor shall a duty that lets go of its lock, on a slow datab
 
 
 async def end(*tasks: asyncio.Task[Any], again: float = AGAIN_SECONDS) -> None:
-    """Cancel them until they have ended, `again` after so many seconds. How the others ended is the caller's business.
+    """Cancel them every `again` seconds until they have ended. What had ended before is left to the caller.
 
     Once is not enough: on Python 3.11 `asyncio.wait_for`, which the client of Redis uses, loses a cancellation that
     comes together with the result, and the task goes on as if nobody had said anything.
