@@ -18,7 +18,7 @@ from telecine.media.grid import Chunk
 from telecine.media.orders import EncodeVideo, Limits, Rung, Segment, Timing, Wanted
 from tests.media import drive
 from tests.media.drive import Looked, Said
-from tests.media.paint import paint, read_number
+from tests.media.paint import paint, picture_hash, read_number
 from tests.media.shoot import Film, Shot, shoot
 
 Inits = Callable[..., dict[str, bytes]]
@@ -90,6 +90,40 @@ def test_each_rung_gets_only_what_it_lacks(film: Looked, inits: dict[str, bytes]
     assert sorted(pairs(said)) == [("big", 0), ("big", 3), ("small", 1), ("small", 2)]
     assert numbers(inits["small"], body(said, "small", 1), body(said, "small", 2)) == list(range(25, 75))
     assert numbers(inits["big"], body(said, "big", 0), body(said, "big", 3)) == [*range(25), *range(75, 85)]
+
+
+def test_a_rung_that_is_scaled_from_another_looks_the_same_when_that_one_is_there_already(
+    film: Looked, made_inits: Inits, tmp_path: Path
+) -> None:
+    middle = replace(BIG, name="middle", width=256, height=144, lossless=True, profile="high444", crf=0)
+    small = replace(middle, name="small", width=128, height=72, scaled_from=(256, 144))
+    twin = replace(small, name="twin")
+    init = made_inits(GRID, (small,))["small"]
+
+    both = drive.run(chunk(film, {middle: [0], small: [0], twin: [0]}), tmp_path / "both", source=film.path)
+    alone = drive.run(chunk(film, {small: [0]}), tmp_path / "alone", source=film.path)
+
+    seen = pictures(init + body(both, "small", 0))
+    assert seen == pictures(init + body(both, "twin", 0)) == pictures(init + body(alone, "small", 0))
+    with av.open(str(film.path)) as source:
+        frames = list(source.decode(video=0))[:25]
+    assert seen == [picture_hash(smaller(frame, (256, 144), (128, 72))) for frame in frames]
+    assert seen != [picture_hash(smaller(frame, (128, 72))) for frame in frames]
+
+
+def pictures(data: bytes) -> list[str]:
+    with av.open(io.BytesIO(data), format="mp4") as shown:
+        return [picture_hash(frame) for frame in shown.decode(video=0) if isinstance(frame, av.VideoFrame)]
+
+
+def smaller(frame: av.VideoFrame, *sizes: tuple[int, int]) -> av.VideoFrame:
+    """Scaled from size to size, by nobody but FFmpeg."""
+    graph = av.filter.Graph()
+    ends = [graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=Fraction(1, 25))]
+    ends += [graph.add("scale", f"{width}:{height}:flags=bicubic") for width, height in sizes]
+    graph.link_nodes(*ends, graph.add("buffersink")).configure()
+    graph.push(frame)
+    return graph.vpull()
 
 
 def test_several_threads_make_the_same_frames(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:

@@ -64,6 +64,36 @@ def test_full_hd_gets_the_whole_compact_ladder() -> None:
     assert climbed.skipped == ()
 
 
+def origins(climbed: Climb) -> dict[str, tuple[int, int]]:
+    return {rung.name: rung.scaled_from for rung in climbed.rungs if rung.scaled_from}
+
+
+def test_a_picture_that_goes_twice_into_another_rungs_is_scaled_from_that() -> None:
+    full_hd = climb(LADDERS["web-compact"], a_picture(1920, 1080), FILM)
+    ultra_hd = climb(LADDERS["web"], a_picture(3840, 2160), FILM)
+    apple = climb(LADDERS["apple"], a_picture(1920, 1080), FILM)
+
+    assert origins(full_hd) == {"360p": (1280, 720)}
+    # 720 lines are no source for others here: they were scaled twice already.
+    assert origins(ultra_hd) == {"720p": (2560, 1440), "540p": (1920, 1080), "360p": (1920, 1080)}
+    assert origins(apple) == {"360p": (1280, 720)}
+
+
+@given(ANY_LADDER, PICTURES, RATES)
+def test_what_a_rung_is_scaled_from_is_another_rung_that_is_scaled_from_the_source(
+    ladder: Ladder, picture: Picture, rate: Fraction
+) -> None:
+    climbed = climb(ladder, picture, rate)
+
+    straight = {(rung.width, rung.height) for rung in climbed.rungs if rung.scaled_from is None}
+    for rung in climbed.rungs:
+        if rung.scaled_from is not None:
+            times = rung.scaled_from[0] // rung.width
+            assert rung.scaled_from in straight - {picture.shown}
+            assert times >= 2
+            assert rung.scaled_from == (times * rung.width, times * rung.height)
+
+
 def test_rungs_above_the_source_are_skipped_with_the_reason() -> None:
     climbed = climb(LADDERS["web"], a_picture(1280, 720), FILM)
 

@@ -96,7 +96,30 @@ def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> Climb:
     rungs = [
         replace(_rung(_named(step, short, names), _size(step, wide, high, rate), rate), colour=colour) for step in kept
     ]
-    return Climb(rungs=tuple(sorted(rungs, key=lambda rung: (rung.width * rung.height, rung.maxrate))), skipped=skipped)
+    rungs.sort(key=lambda rung: (rung.width * rung.height, rung.maxrate))
+    return Climb(rungs=_sharing(rungs, (wide, high)), skipped=skipped)
+
+
+def _sharing(rungs: list[Rung], source: tuple[int, int]) -> tuple[Rung, ...]:
+    """A picture that goes a whole number of times into another rung's is scaled from that: a third of the work.
+
+    Only so: by such a factor it costs 0.03 dB, from 720 to 540 lines it would cost 0.3 (XPSNR). And only from one that
+    was scaled from the source itself. It stands in the plan, so that each chunk and each retry does the same.
+    """
+    straight: list[tuple[int, int]] = []  # the largest first
+    found = []
+    for rung in reversed(rungs):
+        size = (rung.width, rung.height)
+        larger = next((one for one in reversed(straight) if _is_multiple(one, size)), None)
+        if larger is None and size != source:
+            straight.append(size)
+        found.append(replace(rung, scaled_from=larger))
+    return tuple(reversed(found))
+
+
+def _is_multiple(large: tuple[int, int], small: tuple[int, int]) -> bool:
+    times = large[0] // small[0]
+    return times > 1 and large == (times * small[0], times * small[1])
 
 
 def _rise(step: Step) -> tuple[int, int]:

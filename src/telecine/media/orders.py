@@ -45,6 +45,7 @@ class Rung:
     required: bool = True
     lossless: bool = False  # for proofs: crf 0 with a profile that allows it
     colour: tuple[int, int, int] = (1, 1, 1)  # primaries, transfer, matrix of the output; see colour.py
+    scaled_from: tuple[int, int] | None = None  # the size of the picture that it is made from; None: the source's
 
     @property
     def bandwidth(self) -> int:

@@ -1,7 +1,10 @@
 """From a decoded frame to the picture of each rung: upright, square pixels, right size, 8 bit, right colour.
 
     buffer ─ deinterlace? ─ mirror? ─ turn? ─ colour? ─ split ─┬─ scale ─ sink 1080p
-                                                               └─ scale ─ sink 360p …
+                                                               └─ scale ─ split ─┬─ sink 720p
+                                                                                 └─ scale ─ sink 360p …
+
+Rungs of one size share their picture, and a rung is scaled from another's where the plan says so.
 
 The graph is built from a frame, not from the stream's header: a later frame of another kind gets another graph. No
 filter here needs neighbours, so a chunk comes out as the same frames would in one pass.
@@ -12,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from av.error import BlockingIOError as NothingYet
 from av.error import EOFError as NoMore
@@ -45,10 +49,7 @@ class Scaler:
         self._colour = (*rungs[0].colour[:2], self._tags[2])
         self._graph = Graph()
         self._graph.threads = threads
-        head = self._head(frame)
-        split = self._graph.add("split", str(len(rungs)))
-        head.link_to(split)
-        self._sinks = [self._branch(split, number, rung) for number, rung in enumerate(rungs)]
+        self._sinks = self._branches(self._head(frame))
         self._graph.configure()
         # What was put in and has not come out, for each sink, in order.
         self._inside: list[deque[range]] = [deque() for _ in rungs]
@@ -115,19 +116,60 @@ class Scaler:
         if words := _conversion(self._tags[:3], self._colour):
             yield "scale", ":".join(words)
 
-    def _branch(self, split: FilterContext, number: int, rung: Rung) -> FilterContext:
-        scale = self._graph.add("scale", self._scale(rung))
-        pixels = self._graph.add("format", family_of(rung).pixels)
-        sink = self._graph.add("buffersink")
-        split.link_to(scale, output_idx=number)
-        scale.link_to(pixels)
-        pixels.link_to(sink)
-        return sink
+    def _branches(self, head: FilterContext) -> list[FilterContext]:
+        """A tree of scalers over the head, and a sink for each rung, in their order."""
+        sinks: dict[int, FilterContext] = {}
+        grown: list[tuple[FilterContext, tuple[_Scaled, ...]]] = [(head, ())]
+        while grown:
+            at, way = grown.pop()
+            ends = [number for number, rung in enumerate(self.rungs) if _way(rung) == way]
+            further = dict.fromkeys(_way(rung)[: len(way) + 1] for rung in self.rungs if _leads(way, _way(rung)))
+            outputs = self._split(at, len(ends) + len(further))
+            for number in ends:
+                sinks[number] = self._linked(next(outputs), "buffersink")
+            had = way[-1].colour if way else self._colour
+            for longer in further:
+                scaled = self._linked(next(outputs), "scale", _scale(longer[-1], had))
+                grown.append((self._linked((scaled, 0), "format", longer[-1].pixels), longer))
+        return [sinks[number] for number in range(len(self.rungs))]
 
-    def _scale(self, rung: Rung) -> str:
-        """Bicubic: FFmpeg's own choice."""
-        words = [f"w={rung.width}", f"h={rung.height}", "flags=bicubic", "out_range=tv"]
-        return ":".join([*words, *_conversion(self._colour, rung.colour)])
+    def _split(self, at: FilterContext, outputs: int) -> Iterator[tuple[FilterContext, int]]:
+        """What can be linked on, so many times."""
+        if outputs == 1:
+            return iter([(at, 0)])
+        split = self._linked((at, 0), "split", str(outputs))
+        return iter([(split, number) for number in range(outputs)])
+
+    def _linked(self, behind: tuple[FilterContext, int], name: str, arguments: str | None = None) -> FilterContext:
+        made = self._graph.add(name, arguments)
+        behind[0].link_to(made, output_idx=behind[1])
+        return made
+
+
+class _Scaled(NamedTuple):
+    """A picture on the way from the source to a rung."""
+
+    width: int
+    height: int
+    pixels: str
+    colour: colour.Colour
+
+
+def _way(rung: Rung) -> tuple[_Scaled, ...]:
+    """The pictures that are made for a rung, its own the last."""
+    look = (family_of(rung).pixels, rung.colour)
+    own = _Scaled(rung.width, rung.height, *look)
+    return (own,) if rung.scaled_from is None else (_Scaled(*rung.scaled_from, *look), own)
+
+
+def _leads(way: tuple[_Scaled, ...], longer: tuple[_Scaled, ...]) -> bool:
+    return len(way) < len(longer) and longer[: len(way)] == way
+
+
+def _scale(wanted: _Scaled, had: colour.Colour) -> str:
+    """Bicubic: FFmpeg's own choice."""
+    words = [f"w={wanted.width}", f"h={wanted.height}", "flags=bicubic", "out_range=tv"]
+    return ":".join([*words, *_conversion(had, wanted.colour)])
 
 
 def _conversion(had: colour.Colour, wanted: colour.Colour) -> list[str]:
