@@ -25,6 +25,10 @@ from telecine.media.child.talk import Refused, Talk
 from telecine.media.orders import EncodeVideo, Rung, Timing, Wanted
 
 _WARM_FRAMES = 3
+# An encoder that gets several pictures in a row finds its own memory in the caches: 1.5 % of the time of a ladder. They
+# all wait in memory meanwhile.
+_IN_A_ROW = 8
+_WAITING_BYTES = 48 << 20
 
 
 def run(order: EncodeVideo, talk: Talk) -> Mapping[str, Any]:
@@ -78,6 +82,8 @@ class _Chunk:
         self._talk = talk
         self._works = {work.rung.name: work for work in works}
         self._scaler: Scaler | None = None
+        self._waiting: dict[str, list[tuple[range, VideoFrame]]] = {}
+        self._turns = 0
         self.failed: dict[str, Refused] = {}
         self.frames = 0
 
@@ -88,22 +94,36 @@ class _Chunk:
             if self._scaler is None or not self._scaler.fits(frame, rungs):
                 self.end()
                 self._scaler = Scaler(self._order.picture, rungs, frame, threads=self._order.limits.threads)
-            self._encode(self._scaler.put(frame, numbers))
+            self._hold(self._scaler.put(frame, numbers))
+            self._turns += 1
+            if self._turns >= in_a_row(rungs):
+                self._encode()
         self._talk.progress(self.frames)
 
     def end(self) -> None:
-        """Let out what is still inside the filters."""
+        """Let out what is still inside the filters, and what waits."""
         if self._scaler is not None:
-            self._encode(self._scaler.end())
+            self._hold(self._scaler.end())
             self._scaler = None
+        self._encode()
 
-    def _encode(self, pictures: Iterable[tuple[Rung, range, VideoFrame]]) -> None:
+    def _hold(self, pictures: Iterable[tuple[Rung, range, VideoFrame]]) -> None:
         for rung, numbers, picture in pictures:
-            if rung.name not in self.failed:
-                try:
-                    self._works[rung.name].take(numbers, picture)
-                except (FFmpegError, Damaged, Refused) as error:
-                    self._fail(rung, error)
+            self._waiting.setdefault(rung.name, []).append((numbers, picture))
+
+    def _encode(self) -> None:
+        """All that waits, rung by rung."""
+        waiting, self._waiting, self._turns = self._waiting, {}, 0
+        for name, pictures in waiting.items():
+            for numbers, picture in pictures:
+                if name not in self.failed:
+                    self._give(self._works[name], numbers, picture)
+
+    def _give(self, work: _Work, numbers: range, picture: VideoFrame) -> None:
+        try:
+            work.take(numbers, picture)
+        except (FFmpegError, Damaged, Refused) as error:
+            self._fail(work.rung, error)
 
     def _fail(self, rung: Rung, error: Exception) -> None:
         if sandbox.is_out_of_memory(error, self._order.limits.memory):
@@ -165,6 +185,12 @@ class _Work:
         if segments.next != expected:
             raise Refused("segment_mismatch", f"{self.rung.name} ended before segment {expected}")
         self._encoder = self._segments = None
+
+
+def in_a_row(rungs: Iterable[Rung]) -> int:
+    """How many pictures a rung gets before the next one's turn."""
+    size = sum(rung.width * rung.height * 3 // 2 for rung in rungs)
+    return max(1, min(_IN_A_ROW, _WAITING_BYTES // size))
 
 
 def runs(segments: Sequence[int], timing: Timing) -> list[range]:
