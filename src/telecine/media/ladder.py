@@ -6,6 +6,7 @@ the peak and the buffer follow from it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -15,8 +16,9 @@ from telecine.media.orders import Rung
 from telecine.media.source import Picture
 
 WIDE = Fraction(16, 9)
-# Apple, HLS authoring 1.30: the peak stays within twice the average.
+NEAR = Fraction(2, 3)  # of the source: a picture of this size still has all that a smaller one needs
 SMALLER = Fraction(99, 100)  # what no decoder takes is made smaller, step by step
+# Apple, HLS authoring 1.30: the peak stays within twice the average.
 PEAK = Fraction(3, 2)
 BUFFER = 2
 SHARP_FROM = 720
@@ -97,21 +99,23 @@ def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> Climb:
         replace(_rung(_named(step, short, names), _size(step, wide, high, rate), rate), colour=colour) for step in kept
     ]
     rungs.sort(key=lambda rung: (rung.width * rung.height, rung.maxrate))
-    return Climb(rungs=_sharing(rungs, (wide, high)), skipped=skipped)
+    return Climb(rungs=shared(rungs, picture), skipped=skipped)
 
 
-def _sharing(rungs: list[Rung], source: tuple[int, int]) -> tuple[Rung, ...]:
-    """A picture that goes a whole number of times into another rung's is scaled from that: a third of the work.
+def shared(rungs: Sequence[Rung], picture: Picture) -> tuple[Rung, ...]:
+    """The rungs, smallest first as they came, each with the picture that it is scaled from.
 
-    Only so: by such a factor it costs 0.03 dB, from 720 to 540 lines it would cost 0.3 (XPSNR). And only from one that
-    was scaled from the source itself. It stands in the plan, so that each chunk and each retry does the same.
+    One that goes a whole number of times into another's is scaled from that: a third of the work for 0.03 dB. Only from
+    one that was scaled from the source itself (from one of its size it would be the same), and by little: others cost
+    0.1 to 0.3 dB (decision 0013). It stands in the plan, so that each chunk and each retry does the same.
     """
+    source = picture.shown
     straight: list[tuple[int, int]] = []  # the largest first
     found = []
     for rung in reversed(rungs):
         size = (rung.width, rung.height)
         larger = next((one for one in reversed(straight) if _is_multiple(one, size)), None)
-        if larger is None and size != source:
+        if larger is None and size != source and NEAR * source[0] <= size[0]:
             straight.append(size)
         found.append(replace(rung, scaled_from=larger))
     return tuple(reversed(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 
 from telecine.errors import MediaRefused
@@ -11,6 +12,8 @@ from telecine.flow import Bench
 from telecine.flows.transcode.plan import Plan
 from telecine.flows.transcode.reading import PLAN
 from telecine.flows.transcode.spec import TranscodeSpec
+from telecine.media.ladder import shared
+from telecine.media.orders import Rung
 from telecine.media.plain import from_plain
 
 
@@ -26,10 +29,15 @@ async def carried_over(bench: Bench, spec: TranscodeSpec, plan: Plan) -> Plan:
     current = await bench.published()
     before = await _plan_before(bench, current)
     if before is None:  # nothing to take over: only what was asked for
-        kept = tuple(rung for rung in plan.rungs if rung.name in spec.qualities)
-        return replace(plan, rungs=kept)
+        return replace(plan, rungs=_wanted(plan, spec.qualities))
     _check_same_grid(plan, before)
     return _with_carried(plan, before, set(spec.qualities), current)
+
+
+def _wanted(plan: Plan, names: Collection[str]) -> tuple[Rung, ...]:
+    """The rungs that are made; they can share pictures only with each other."""
+    rungs = tuple(rung for rung in plan.rungs if rung.name in names)
+    return shared(rungs, plan.picture) if plan.picture is not None else rungs
 
 
 async def _plan_before(bench: Bench, current: list[Shelved]) -> Plan | None:
@@ -50,7 +58,7 @@ def _with_carried(plan: Plan, before: Plan, wanted: set[str], current: list[Shel
     """What was published and is not wanted anew; a rung that was never published is made only when asked for."""
     there = {one.kept.name.partition("/")[0] for one in current if one.kept.name.endswith(".m4s")}
     old = tuple(rung for rung in before.rungs if rung.name in there and rung.name not in wanted)
-    new = tuple(rung for rung in plan.rungs if rung.name in wanted)
+    new = _wanted(plan, wanted)
     # The same name may stand for another stream now: a track is taken over only if it is made of the same one.
     tracks = {(one.track, one.sound.stream, one.start) for one in before.sounds if one.track.name in there}
     same = {one.track.name for one in plan.sounds if (one.track, one.sound.stream, one.start) in tracks}

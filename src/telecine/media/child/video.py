@@ -22,11 +22,12 @@ from telecine.media.child.frames import Frames
 from telecine.media.child.scaling import Scaler
 from telecine.media.child.segments import Segments
 from telecine.media.child.talk import Refused, Talk
+from telecine.media.families import family_of
 from telecine.media.orders import EncodeVideo, Rung, Timing, Wanted
 
 _WARM_FRAMES = 3
-# An encoder that gets several pictures in a row finds its own memory in the caches: 1.5 % of the time of a ladder. They
-# all wait in memory meanwhile.
+# An encoder that gets several pictures in a row finds its own memory in the caches (decision 0013). They wait in memory
+# meanwhile.
 _IN_A_ROW = 8
 _WAITING_BYTES = 48 << 20
 
@@ -88,17 +89,22 @@ class _Chunk:
         self.frames = 0
 
     def take(self, numbers: range, frame: VideoFrame) -> None:
-        rungs = [work.rung for name, work in self._works.items() if name not in self.failed and work.lacks(numbers)]
         self.frames += len(numbers)
+        rungs = self._lacking(numbers)
+        if self._scaler is not None and not (rungs and self._scaler.fits(frame, rungs)):
+            self.end()
+            rungs = self._lacking(numbers)  # one may have failed by what came out
         if rungs:
-            if self._scaler is None or not self._scaler.fits(frame, rungs):
-                self.end()
+            if self._scaler is None:
                 self._scaler = Scaler(self._order.picture, rungs, frame, threads=self._order.limits.threads)
             self._hold(self._scaler.put(frame, numbers))
             self._turns += 1
-            if self._turns >= in_a_row(rungs):
+            if self._turns >= in_a_row(rungs, self._order):
                 self._encode()
         self._talk.progress(self.frames)
+
+    def _lacking(self, numbers: range) -> list[Rung]:
+        return [work.rung for name, work in self._works.items() if name not in self.failed and work.lacks(numbers)]
 
     def end(self) -> None:
         """Let out what is still inside the filters, and what waits."""
@@ -118,6 +124,7 @@ class _Chunk:
             for numbers, picture in pictures:
                 if name not in self.failed:
                     self._give(self._works[name], numbers, picture)
+            self._talk.alive()
 
     def _give(self, work: _Work, numbers: range, picture: VideoFrame) -> None:
         try:
@@ -187,10 +194,12 @@ class _Work:
         self._encoder = self._segments = None
 
 
-def in_a_row(rungs: Iterable[Rung]) -> int:
-    """How many pictures a rung gets before the next one's turn."""
+def in_a_row(rungs: Sequence[Rung], order: EncodeVideo) -> int:
+    """How many pictures a rung gets before the next one's turn: one where encoders go on by themselves meanwhile."""
+    if order.limits.threads > 1 or any(family_of(rung).hardware for rung in rungs):
+        return 1
     size = sum(rung.width * rung.height * 3 // 2 for rung in rungs)
-    return max(1, min(_IN_A_ROW, _WAITING_BYTES // size))
+    return max(1, min(_IN_A_ROW, order.timing.per_segment, _WAITING_BYTES // size))
 
 
 def runs(segments: Sequence[int], timing: Timing) -> list[range]:

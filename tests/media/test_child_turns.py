@@ -1,0 +1,137 @@
+"""Pictures wait for their turn: several in a row for each rung, never across a gap, and none is lost with a rung."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from av.filter.context import FilterContext
+
+from telecine.media.child import video
+from telecine.media.child.encoder import Encoder
+from telecine.media.child.scaling import Scaler
+from telecine.media.child.talk import Refused
+from telecine.media.child.video import in_a_row
+from telecine.media.ladder import LADDERS, climb
+from telecine.media.orders import EncodeVideo, Limits, Rung
+from tests.media import drive
+from tests.media.drive import Looked
+from tests.media.hand import Told, carry_out
+from tests.media.shoot import Film, shoot
+from tests.media.test_child_video import BIG, GRID, SMALL, chunk
+
+Turns = list[tuple[str, int]]
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Looked:
+    home = tmp_path_factory.mktemp("film")
+    return drive.look(shoot(home / "film.mp4", Film(voices=())), home)
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    """Who was given which frame, in order."""
+    given: Turns = []
+    encode = Encoder.encode
+
+    def count(self: Encoder, frame: Any, number: int) -> list[bytes]:
+        given.append((self.rung.name, number))
+        return encode(self, frame, number)
+
+    monkeypatch.setattr(Encoder, "encode", count)
+    return given
+
+
+@pytest.fixture
+def scalers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The scalers of all filter graphs."""
+    made: list[str] = []
+    linked = Scaler._linked
+
+    def count(self: Scaler, behind: Any, name: str, arguments: str | None = None) -> FilterContext:
+        if name == "scale":
+            made.append(str(arguments))
+        return linked(self, behind, name, arguments)
+
+    monkeypatch.setattr(Scaler, "_linked", count)
+    return made
+
+
+def encoded(order: EncodeVideo, film: Looked, folder: Path) -> Told:
+    return carry_out(video.run, order, folder, film.path)
+
+
+def an_order(film: Looked, rungs: tuple[Rung, ...] = (BIG,), **limits: int) -> EncodeVideo:
+    return replace(chunk(film, {rung: [0] for rung in rungs}), limits=Limits(**limits))
+
+
+def test_each_encoder_gets_eight_pictures_in_a_row(film: Looked, turns: Turns, tmp_path: Path) -> None:
+    encoded(chunk(film, {SMALL: [0], BIG: [0]}), film, tmp_path)
+
+    rows = [
+        (rung, number) for first in range(0, 25, 8) for rung in ("small", "big") for number in range(first, first + 8)
+    ]
+    assert turns == [(rung, number) for rung, number in rows if number < 25]
+
+
+def test_nobody_waits_across_a_gap(film: Looked, turns: Turns, tmp_path: Path) -> None:
+    told = encoded(chunk(film, {BIG: [0, 3]}), film, tmp_path)
+
+    places = [place for place, line in enumerate(told.lines) if "segment" in line]
+    later = [place for place, line in enumerate(told.lines) if line.get("progress", 0) > 26]
+    assert places[0] < later[0], "segment 0 is whole, and said, before the next ones are decoded"
+    assert [number for _, number in turns] == [*range(25), *range(75, 85)]
+
+
+def test_a_rung_that_fails_in_the_middle_of_its_row_costs_the_others_nothing(
+    film: Looked, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    encode = Encoder.encode
+
+    def fail(self: Encoder, frame: Any, number: int) -> list[bytes]:
+        if self.rung.name == "small" and number == 11:
+            raise Refused("encoder_failed", "as this test wants it")
+        return encode(self, frame, number)
+
+    monkeypatch.setattr(Encoder, "encode", fail)
+
+    told = encoded(chunk(film, {SMALL: [0, 1], BIG: [0, 1]}), film, tmp_path)
+
+    assert told.result["failed"] == ["small"]
+    assert [line["rung_failed"]["rung"] for line in told.lines if "rung_failed" in line] == ["small"]
+    assert [(one.rung, one.number, one.frames) for one in told.segments] == [("big", 0, 25), ("big", 1, 25)]
+
+
+def test_rungs_of_one_size_or_a_multiple_of_it_share_scalers(film: Looked, scalers: list[str], tmp_path: Path) -> None:
+    middle = replace(BIG, name="middle", width=256, height=144)
+    small = replace(middle, name="small", width=128, height=72, scaled_from=(256, 144))
+
+    encoded(chunk(film, {middle: [0], replace(middle, name="twin"): [0], small: [0]}), film, tmp_path)
+
+    assert [scaler.split(":flags")[0] for scaler in scalers] == ["w=256:h=144", "w=128:h=72"]
+
+
+@pytest.mark.parametrize(("high", "expected"), [(1080, 8), (2160, 2), (4320, 1)])
+def test_large_pictures_wait_in_smaller_numbers(film: Looked, high: int, expected: int) -> None:
+    picture = replace(film.picture, width=high * 16 // 9, height=high)
+    ladder = LADDERS["web-compact" if high == 1080 else "web"]
+    rungs = climb((*ladder, *LADDERS["single"]) if high > 2160 else ladder, picture, GRID.rate).rungs
+
+    assert in_a_row(rungs, an_order(film)) == expected
+
+
+def test_encoders_with_threads_or_cards_of_their_own_take_turns_picture_by_picture(film: Looked) -> None:
+    assert in_a_row([BIG], an_order(film)) == 8
+    assert in_a_row([BIG], an_order(film, threads=2)) == 1
+    assert in_a_row([BIG, replace(SMALL, family="nvenc")], an_order(film)) == 1
+
+
+def test_no_more_wait_than_a_segment_has(film: Looked) -> None:
+    order = an_order(film)
+
+    short = replace(order, timing=replace(order.timing, per_segment=3, gop=3))
+
+    assert in_a_row([BIG], short) == 3
