@@ -33,12 +33,12 @@ from typing import Any
 
 from benchmarks.media import commands, film
 from benchmarks.media.measure import Cost, run, touch_memory
+from benchmarks.media.ours import CHECKING
 from benchmarks.media.segment import order_for_first, rungs_for
 from telecine.flows.transcode.plan import Plan
 from telecine.media.orders import Rung, Timing
 from telecine.media.plain import from_plain
 
-CHECKING = ("verify", "poster", "sprites")
 BALANCED_SECONDS = 12  # two segments and a little more: two slots share them evenly
 TEN_MINUTES = 10  # times the minute
 OURS, BARE = "ours, 60 s", "the same children, bare, 60 s"
@@ -81,7 +81,8 @@ class Bench:
         told["folder"] = folder
         cost = Cost(cost.wall, cost.cpu - told["touched"], 0)
         if "steps" in told:
-            checking = sum(one["cpu_seconds"] for one in told["steps"] if one["stage"] in CHECKING)
+            children = sum(one["cpu_seconds"] for one in told["steps"] if one["stage"] in CHECKING)
+            checking = children + told["checking"]
             self.note(f"{name}: checking", Cost(told["verify_wall"], checking, 0))
             rss = max(one["max_rss_bytes"] for one in told["steps"])
             cost = Cost(told["wall"] - told["verify_wall"], cost.cpu - checking, rss)
@@ -175,7 +176,7 @@ def bare(bench: Bench, path: Path, told: dict[str, Any]) -> None:
     (folder / "orders.json").write_text(json.dumps(orders))
     touch_memory()
     cost, said = run([sys.executable, "-m", "benchmarks.media.bare", path, folder / "orders.json", folder])
-    own = told["own_cpu"] - json.loads(said.splitlines()[-1])["own_cpu"]
+    own = told["own_cpu"] - told["checking"] - json.loads(said.splitlines()[-1])["own_cpu"]
     bench.told.setdefault("overhead", []).append(own / sum(one["cpu_seconds"] for one in steps))
     if not bench.quick:
         bench.note(BARE, cost)

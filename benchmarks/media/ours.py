@@ -10,12 +10,13 @@ import argparse
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.media.measure import own_cpu, touch_memory
 from telecine.engine import Submission
-from telecine.facts import Status
+from telecine.facts import Answer, Fact, Lease, Status
 from telecine.settings import Settings
 from telecine.wiring import Parts, built_in_flows, make_worker, open_engine
 
@@ -24,7 +25,33 @@ LADDER = [
     {"height": 360, "kbps": 800},
 ]  # fmt: skip
 LOOK_SECONDS = 0.02
-SELDOM_SECONDS = 1.0  # times are the database's: to look more often would only cost
+SELDOM_SECONDS = 5.0  # times are the database's: to look more often would only cost
+CHECKING = ("verify", "poster", "sprites")
+
+
+class Checking:
+    """Notes what the worker itself uses while it does nothing but check."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+        self._running: list[str] = []
+        self._last = own_cpu()
+
+    def begun(self, lease: Lease) -> None:
+        self._note()
+        self._running.append(lease.stage)
+
+    def ended(self, lease: Lease, fact: Fact) -> None:
+        self._note()
+        self._running.remove(lease.stage)
+
+    def _note(self) -> None:
+        last, self._last = self._last, own_cpu()
+        if self._running and set(self._running) <= set(CHECKING):
+            self.cpu += self._last - last
+
+    def settled(self, lease: Lease, answer: Answer) -> None:
+        """Of no interest."""
 
 
 def settings_in(folder: Path, slots: int) -> Settings:
@@ -44,7 +71,8 @@ async def transcode(film: Path, folder: Path, slots: int, *, chunk: int | None, 
         flows = built_in_flows(parts.settings)
         for flow in flows:
             await parts.engine.register(flow)
-        worker = make_worker(parts, flows)
+        checking = Checking()
+        worker = make_worker(replace(parts, tracing=checking), flows)
         running = asyncio.create_task(worker.run())
         while not (await parts.engine.views.stats()).workers:
             await asyncio.sleep(LOOK_SECONDS)
@@ -58,7 +86,7 @@ async def transcode(film: Path, folder: Path, slots: int, *, chunk: int | None, 
         worker.stop()
         worker.stop()
         await running
-    return told | {"touched": touched}
+    return told | {"touched": touched, "checking": checking.cpu}
 
 
 async def _first_segment(parts: Parts, job_id: int, begun: float) -> float:
