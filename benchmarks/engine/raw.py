@@ -18,7 +18,7 @@ import asyncpg
 import uvloop
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
 from benchmarks.engine.peers.pacing import singly_awaited
 
@@ -73,10 +73,10 @@ def _document(text: str) -> str:
     return json.dumps({"text": text})
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     async def run() -> None:
         async with connected(place) as connection:
-            for call in calls(jobs):
+            for call in calls:
                 await connection.execute(ENQUEUE, [_document(payload(index)) for index in call])
 
     uvloop.run(run())

@@ -17,13 +17,12 @@ import importlib
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 from benchmarks.engine import crew
-from benchmarks.engine.measures import Drained, Enqueued
+from benchmarks.engine.measures import Calls, Drained, Enqueued
 from benchmarks.engine.peers import Peer
 
 LIMITS = {"raw", "notify"}
@@ -32,9 +31,9 @@ LIMITS = {"raw", "notify"}
 def drain(peer: Peer, *, place: str, jobs: int, processes: int, window: float) -> dict[str, Any]:
     """Fill the queue in bulk, then empty it: two measurements of one filling."""
     peer.install(place)
-    begun = time.monotonic()
-    peer.enqueue_bulk(place, jobs)
-    bulk = Enqueued(jobs=jobs, seconds=time.monotonic() - begun)
+    calls = Calls(jobs)
+    peer.enqueue_bulk(place, calls)
+    bulk = Enqueued(jobs=jobs, seconds=calls.seconds)
     with peer.outsider(place, jobs) as outsider:
         outsider.settle()
         drained = crew.drain(peer.work, place, jobs=jobs, processes=processes, window=window, done=outsider.done)

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from benchmarks.engine import crew
-from benchmarks.engine.measures import JOBS_PER_CALL, Drained, Enqueued, calls, payload
+from benchmarks.engine.measures import JOBS_PER_CALL, Calls, Drained, Enqueued, payload
 from benchmarks.engine.ours.noop import FLOW, noop_flow, submissions, work
-from benchmarks.engine.ours.place import DONE, asked, at_rest, is_sound, opened, run
+from benchmarks.engine.ours.place import DONE, Outsider, at_rest, is_sound, opened, run
 
 WINDOW_S = 60.0
 
@@ -27,23 +27,24 @@ def drain_sqlite(path: Path, *, jobs: int, batch: int) -> Drained:
 def _drain(url: str, *, jobs: int, processes: int, batch: int) -> Drained:
     _fill(url, jobs)
     place = f"{batch}@{url}"
-    drained = crew.drain(work, place, jobs=jobs, processes=processes, window=WINDOW_S, done=lambda: asked(url, DONE))
+    with Outsider(url) as outsider:
+        drained = crew.drain(
+            work, place, jobs=jobs, processes=processes, window=WINDOW_S, done=lambda: outsider.ask(DONE)
+        )
     return dataclasses.replace(drained, once=drained.once and is_sound(url, jobs))
 
 
 def _fill(url: str, jobs: int) -> float:
     """Seconds that the calls took."""
+    calls = Calls(jobs)
 
     async def fill() -> float:
         async with opened(url) as parts:
             await parts.engine.register(noop_flow())
-            batches = [submissions(indexes) for indexes in calls(jobs)]
-            begun = time.monotonic()
-            for batch in batches:
-                await parts.engine.submit_many(batch)
-            seconds = time.monotonic() - begun
+            for indexes in calls:
+                await parts.engine.submit_many(submissions(indexes))
         await at_rest(url)
-        return seconds
+        return calls.seconds
 
     return run(fill)
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import asyncpg
 import uvloop
@@ -51,23 +51,32 @@ async def at_rest(url: str) -> None:
         await connection.close()
 
 
-def asked(url: str, question: str) -> int:
-    """One number, over a connection of its own."""
-    if not url.startswith("postgres"):
-        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-        try:
-            return int(connection.execute(question).fetchone()[0])
-        finally:
-            connection.close()
+class Outsider:
+    """Asks for numbers over a connection of its own, which stays open, as the peers' outsiders do."""
 
-    async def ask() -> int:
-        connection = await asyncpg.connect(url)
-        try:
-            return int(await connection.fetchval(question))
-        finally:
-            await connection.close()
+    def __init__(self, url: str) -> None:
+        self._runner = asyncio.Runner()
+        self._postgres: Any = None
+        self._sqlite: sqlite3.Connection | None = None
+        if url.startswith("postgres"):
+            self._postgres = self._runner.run(asyncpg.connect(url))
+        else:
+            self._sqlite = sqlite3.connect(url.removeprefix("sqlite:///"))
 
-    return asyncio.run(ask())
+    def ask(self, question: str) -> int:
+        if self._sqlite is not None:
+            return int(self._sqlite.execute(question).fetchone()[0])
+        return int(self._runner.run(self._postgres.fetchval(question)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._sqlite is not None:
+            self._sqlite.close()
+        else:
+            self._runner.run(self._postgres.close())
+        self._runner.close()
 
 
 def is_sound(url: str, jobs: int) -> bool:
@@ -77,4 +86,6 @@ def is_sound(url: str, jobs: int) -> bool:
         async with open_engine(settings_for(url)) as parts:
             return not await Auditor(parts.store, Shelf()).look_at_everything(batch=5_000)
 
-    return asked(url, ATTEMPTS) == jobs and asked(url, AMISS) == 0 and run(look)
+    with Outsider(url) as outsider:
+        once = outsider.ask(ATTEMPTS) == jobs and outsider.ask(AMISS) == 0
+    return once and run(look)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from benchmarks.engine.crew import Post
+from benchmarks.engine.measures import Calls
 
 
 class Outsider(Protocol):
@@ -33,8 +34,8 @@ class Peer(Protocol):
     def install(self, place: str) -> None:
         """Create the peer's tables in an empty database."""
 
-    def enqueue_bulk(self, place: str, jobs: int) -> None:
-        """Enqueue jobs 0 .. jobs-1, 1,000 in a call where the peer has such a call."""
+    def enqueue_bulk(self, place: str, calls: Calls) -> None:
+        """Connect, then enqueue the jobs of each of these calls: in one call where the peer has such a call."""
 
     def enqueue_singly(self, place: str, seconds: float) -> tuple[int, float]:
         """Enqueue one job per call for about `seconds`; return how many, and how long it took."""

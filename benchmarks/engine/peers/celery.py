@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 import redis
 from celery import Celery
 from celery.signals import worker_ready
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import RemainderOutsider
 from benchmarks.engine.peers.pacing import singly
 
@@ -37,9 +38,9 @@ def install(place: str) -> None:
     """Redis needs no tables."""
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     noop = _app(place).signature("noop")
-    for index in range(jobs):
+    for index in chain.from_iterable(calls):
         noop.apply_async((payload(index),))
 
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from chancy import Chancy, Queue, Worker, job
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
 from benchmarks.engine.peers.pacing import singly_awaited
 
@@ -54,10 +54,10 @@ def install(place: str) -> None:
     asyncio.run(run())
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     async def run() -> None:
         async with _chancy(place) as chancy:
-            for call in calls(jobs):
+            for call in calls:
                 batch = [noop.job.with_kwargs(text=payload(index)) for index in call]
                 async for _ in chancy.push_many(batch):
                     pass

@@ -15,7 +15,7 @@ import sqlalchemy
 from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
 from benchmarks.engine.peers.pacing import singly
 
@@ -55,11 +55,11 @@ def install(place: str) -> None:
     DBOS.destroy()
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     """There is no bulk call; many calls in one transaction are the next best."""
     engine = sqlalchemy.create_engine(place.replace("postgresql:", "postgresql+psycopg:", 1))
     with _client(place) as client:
-        for call in calls(jobs):
+        for call in calls:
             with engine.begin() as connection:
                 for index in call:
                     client.enqueue_in_transaction(connection, OPTIONS, payload(index))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import redis
@@ -12,7 +13,7 @@ from dramatiq import Worker, actor
 from dramatiq.brokers.redis import RedisBroker
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import RemainderOutsider
 from benchmarks.engine.peers.pacing import singly
 
@@ -33,9 +34,9 @@ def install(place: str) -> None:
     """Redis needs no tables."""
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     noop = _actor(place)
-    for index in range(jobs):
+    for index in chain.from_iterable(calls):
         noop.send(payload(index))
 
 

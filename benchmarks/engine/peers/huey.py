@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from huey import SqliteHuey
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import RemainderOutsider
 from benchmarks.engine.peers.pacing import singly
 
@@ -37,9 +38,9 @@ def install(place: str) -> None:
     huey.storage.close()
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     _, noop = _huey(place)
-    for index in range(jobs):
+    for index in chain.from_iterable(calls):
         noop(payload(index))
 
 

@@ -12,7 +12,7 @@ from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
 from benchmarks.engine.peers.pacing import singly_awaited
 
@@ -39,10 +39,10 @@ def install(place: str) -> None:
     uvloop.run(run())
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     async def run() -> None:
         async with _queries(place) as queries:
-            for call in calls(jobs):
+            for call in calls:
                 payloads: list[bytes | None] = [payload(index).encode() for index in call]
                 await queries.enqueue([ENTRYPOINT] * len(call), payloads, [0] * len(call))
 

@@ -9,7 +9,7 @@ from typing import Any
 from procrastinate import App, PsycopgConnector
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
 from benchmarks.engine.peers.pacing import singly_awaited
 
@@ -38,11 +38,11 @@ def install(place: str) -> None:
     asyncio.run(run())
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     async def run() -> None:
         app, noop = _app(place)
         async with app.open_async():
-            for call in calls(jobs):
+            for call in calls:
                 await noop.batch_defer_async(*({"text": payload(index)} for index in call))
 
     asyncio.run(run())

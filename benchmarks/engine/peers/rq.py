@@ -9,7 +9,7 @@ from redis import Redis
 from rq import Queue, SimpleWorker
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import calls, index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import RemainderOutsider
 from benchmarks.engine.peers.pacing import singly
 
@@ -31,9 +31,9 @@ def install(place: str) -> None:
     """Redis needs no tables."""
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     queue = _queue(place)
-    for call in calls(jobs):
+    for call in calls:
         queue.enqueue_many([Queue.prepare_data(noop, (payload(index),)) for index in call])
 
 

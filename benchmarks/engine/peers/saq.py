@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from itertools import chain
 from typing import Any
 
 from saq import Worker
 from saq.queue.postgres import PostgresQueue
 
 from benchmarks.engine.crew import Post
-from benchmarks.engine.measures import index_of, payload
+from benchmarks.engine.measures import Calls, index_of, payload
 from benchmarks.engine.peers.outsiders import PostgresOutsider, postgres_outsider
 from benchmarks.engine.peers.pacing import singly_awaited
 
@@ -39,10 +40,10 @@ def install(place: str) -> None:
     asyncio.run(run())
 
 
-def enqueue_bulk(place: str, jobs: int) -> None:
+def enqueue_bulk(place: str, calls: Calls) -> None:
     async def run() -> None:
         async with _queue(place) as queue:
-            for index in range(jobs):
+            for index in chain.from_iterable(calls):
                 await queue.enqueue("noop", text=payload(index))
 
     asyncio.run(run())

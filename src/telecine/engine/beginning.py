@@ -73,10 +73,19 @@ class Batch:
                 yield Ask("submit_lone", params, whole=whole, rings=bool(begun.lanes))
                 continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
-            groups = {"jobs": Columns(lists), "stages": begun.stages}
-            yield Write("submit", groups, {**begun.common, "ids": lists["id"]}, whole=whole)
+            common = {**begun.common, "ids": lists["id"], "same_owner": _pull_out(lists, "owner")}
+            yield Write("submit", {"jobs": Columns(lists), "stages": begun.stages}, common, whole=whole)
         if self._after:
             yield Write("after_add", {"after": self._after})
+
+
+def _pull_out(lists: dict[str, tuple[Any, ...]], name: str) -> object:
+    """What all have in common there, which is then said once and not by each; None if they differ."""
+    values = lists[name]
+    if values.count(values[0]) < len(values):
+        return None
+    lists[name] = (None,) * len(values)
+    return values[0]
 
 
 class Begun(NamedTuple):

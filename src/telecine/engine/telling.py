@@ -43,7 +43,7 @@ async def submit_telling(engine: Engine, webhooks: Webhooks, wanted: Told) -> li
     for wish in wishes:
         if wish is not None:
             webhooks.check(wish)
-    told = [replace(one, told="" if wish is None else dumps(row_of(wish))) for one, wish in wanted]
+    told = [one._replace(told="" if wish is None else dumps(row_of(wish))) for one, wish in wanted]
     known = await engine.with_flows(told)
     fresh = engine.world.secret()
     hooked = await engine.store.run(lambda: _steps(known, wishes, fresh))

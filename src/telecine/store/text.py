@@ -9,12 +9,21 @@ from __future__ import annotations
 import json
 import math
 import re
+from json.encoder import c_make_encoder, encode_basestring_ascii  # type: ignore[attr-defined]
+from typing import Any
 
 from telecine.facts import Json
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MARK = "\ufffd"
 _read = json.JSONDecoder().raw_decode
+_exact = json.JSONEncoder(allow_nan=False)
+# What `encode` makes anew each time, which takes as long as to use it: made once, where there is one in C. What it is
+# inside of right now is in the marks, so that a value that contains itself is refused.
+_marks: dict[int, Any] = {}
+_exactly = c_make_encoder and c_make_encoder(
+    _marks, _exact.default, encode_basestring_ascii, None, ": ", ", ", False, False, False
+)
 
 
 def is_storable(text: str) -> bool:
@@ -35,6 +44,15 @@ def dumps(value: Json) -> str:
     if "\\u0000" in text or "\\ud" in text:
         return json.dumps(_cleaned(value), default=str)
     return text
+
+
+def exact(value: Json) -> str:
+    """JSON of `value`, or TypeError, ValueError or RecursionError: nothing is replaced."""
+    try:
+        return "".join(_exactly(value, 0))
+    except (TypeError, ValueError, RecursionError):
+        _marks.clear()
+        return _exact.encode(value)
 
 
 def loads(text: str) -> Json:

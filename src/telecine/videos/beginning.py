@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -74,7 +74,7 @@ async def begin(
     # Under way by another name of the same file.
     twin = await engine.views.job(answer.job_id)
     if twin.cancel_asked:  # it winds down, so it will not do it
-        [answer] = await engine.submit_many([replace(submission, dedupe_key=f"{mark}:{twin.id}")])
+        [answer] = await engine.submit_many([submission._replace(dedupe_key=f"{mark}:{twin.id}")])
         return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
     await _find_again(engine, twin, spec)
     return Begun(twin.id, twin.subject[1] if twin.subject else video, "continued")

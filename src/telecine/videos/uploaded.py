@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
@@ -134,7 +133,7 @@ def _submitted(wanted: tuple[Submission, int, Graph], video: str) -> Steps[tuple
     [twin] = yield Ask("job_hold", {"ids": [answer.job_id]})
     if twin["outcome"] is None and not (twin["cancel_asked"] or twin["failing"] or twin["stopped"]):
         return answer, str(twin["subject_id"])
-    [answer] = yield from submit([(replace(wanted[0], dedupe_key=None), *wanted[1:])])
+    [answer] = yield from submit([(wanted[0]._replace(dedupe_key=None), *wanted[1:])])
     return answer, video
 
 

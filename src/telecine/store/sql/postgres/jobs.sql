@@ -13,7 +13,7 @@ with clock as materialized (
 ), j as (
     insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
-    select x.id, :flow_id, :flow, x.owner, x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
+    select x.id, :flow_id, :flow, coalesce(x.owner, :same_owner), x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
         x.dedupe_key, x.run_at, coalesce(x.waits, 0), (select now from clock)
     from unnest(:jobs_id::bigint[], :jobs_owner::text[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
         :jobs_spec::line[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])

@@ -1,8 +1,8 @@
 -- name: submit_jobs
 insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
     waits, created_at)
-values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
-    coalesce(:waits, 0), {now});
+values (:id, :flow_id, :flow, coalesce(:owner, :same_owner), :subject_kind, :subject_id, 'pending', :phase, :priority, :spec,
+    :dedupe_key, :run_at, coalesce(:waits, 0), {now});
 insert into event (at, kind, job_id, data)
 values ({now}, 'job.created', :id, case when :waits is not null then json_object('waits', :waits) end)
 
