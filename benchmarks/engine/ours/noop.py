@@ -6,8 +6,9 @@ from typing import Any
 
 from benchmarks.engine.crew import Post
 from benchmarks.engine.measures import index_of, payload
-from benchmarks.engine.ours.place import open_engine, run, settings_for
+from benchmarks.engine.ours.place import open_engine, settings_for
 from telecine import Bench, Flow
+from telecine.cli.common import perform
 from telecine.engine import Submission
 from telecine.wiring import make_worker
 
@@ -40,4 +41,4 @@ def work(place: str, post: Post) -> None:
             post.ready()
             await make_worker(parts, [flow]).run()
 
-    run(drain)
+    perform(drain(), swift=True)  # as `telecine worker` does

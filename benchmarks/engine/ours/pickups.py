@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.engine.measures import payload
 from benchmarks.engine.ours.noop import FLOW, noop_flow
 from benchmarks.engine.ours.place import open_engine, opened, run, settings_for
+from telecine.cli.common import perform
 from telecine.wiring import make_worker
 
 PAUSE_S = 0.01
@@ -79,4 +80,4 @@ def _idle_worker(url: str, started_ns: Any, gate: Any) -> None:
             gate.wait(START_UP_S)
             await make_worker(parts, [flow]).run()
 
-    run(work)
+    perform(work(), swift=True)  # as `telecine worker` does

@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.engine.ours.place import open_engine, opened, run, settings_for
 from telecine import Bench, Flow
+from telecine.cli.common import perform
 from telecine.wiring import make_worker
 from telecine.world import Machine, World
 
@@ -121,4 +122,4 @@ def _work(url: str, flow: Flow, *, slots: int, world: World) -> None:
             await parts.engine.register(flow)
             await make_worker(parts, [flow]).run()
 
-    run(work)
+    perform(work(), swift=True)  # as `telecine worker` does
