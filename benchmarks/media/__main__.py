@@ -3,7 +3,7 @@
 A table, and as the last line one JSON object. Nothing here passes or fails by time.
 
 The minute is half a minute played twice, so of FFmpeg's commands half is enough, and it counts twice. In the full run
-the one that we are compared with encodes a half before and a half after us, so that a machine that becomes slower
+those that we are compared with encode a half before and a half after us, so that a machine that becomes slower
 meanwhile does so for both.
 
 Encoders are set alike on both sides, pictures are scaled as each side does it: FFmpeg's commands scale every rung from
@@ -13,8 +13,8 @@ the host to give it.
 
 Our time is that of the job, on a worker that is there already; FFmpeg's has its start in it, which takes no time.
 `engine_overhead` compares what the two programs used themselves, ours and the bare one, with what our media children
-used: these do the same work for both, and cost now more and now less. `engine_overhead_as_run`, in the full run, is the
-plain difference, with the children in it.
+used: these do the same work for both, and cost now more and now less. What ours used while nothing but checks ran is
+left out, like the checks. `engine_overhead_as_run`, in the full run, is the plain difference, with the children in it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +72,8 @@ class Bench:
 
     def note(self, name: str, cost: Cost) -> None:
         self.costs.setdefault(name, []).append(cost)
-        print(f"{name:34} {cost.cpu:8.1f} s CPU {cost.wall:8.1f} s wall {cost.rss >> 20:6} MB", flush=True)
+        largest = f"{cost.rss >> 20:6} MB in the largest process" if cost.rss else ""
+        print(f"{name:34} {cost.cpu:8.1f} s CPU {cost.wall:8.1f} s wall {largest}", flush=True)
 
     def ours(self, name: str, path: Path, *options: str) -> dict[str, Any]:
         """Our own run; checking is taken out of its figures, and noted beside them."""
@@ -86,6 +88,8 @@ class Bench:
             self.note(f"{name}: checking", Cost(told["verify_wall"], checking, 0))
             rss = max(one["max_rss_bytes"] for one in told["steps"])
             cost = Cost(told["wall"] - told["verify_wall"], cost.cpu - checking, rss)
+        else:
+            cost = Cost(told["first_segment"], cost.cpu, 0)
         self.note(name, cost)
         return told
 
@@ -120,14 +124,18 @@ def main() -> int:
 
 def one_round(bench: Bench, half: Path, minute: Path, short: Path) -> dict[str, Any]:
     single = bench.fresh()
-    before = None if bench.quick else one_command(bench, half)
+    peers: dict[str, Callable[[Path], list[str]]] = {
+        COMMAND: lambda folder: commands.single(half, bench.rungs, bench.timing, folder, threads=None),
+        THREAD: lambda folder: commands.single(half, bench.rungs, bench.timing, folder, threads=1),
+        SHARING: lambda folder: commands.sharing(half, bench.rungs, bench.timing, folder),
+    }
+    before = {} if bench.quick else {name: measured(command(bench.fresh())) for name, command in peers.items()}
     told = bench.ours(OURS, minute, "--slots", "2")
     assert from_plain(Plan, told["plan"]).rungs == bench.rungs, "both encode the same"
-    after = one_command(bench, half, single)
-    bench.note(COMMAND, (before or after) + after)
+    for name, command in peers.items():
+        after = measured(command(single if name == COMMAND else bench.fresh()))
+        bench.note(name, before.get(name, after) + after)
     bare(bench, minute, told)
-    bench.note(THREAD, one_command(bench, half, threads=1).times(2))
-    bench.note(SHARING, measured(commands.sharing(half, bench.rungs, bench.timing, bench.fresh())).times(2))
     bench.note(PER_RUNG, per_rung(bench, half).times(2))
     bench.ours(ONE_SLOT, short, "--slots", "1", "--chunk", "1")
     bench.ours(TWO_SLOTS, short, "--slots", "2", "--chunk", "1")
@@ -136,10 +144,6 @@ def one_round(bench: Bench, half: Path, minute: Path, short: Path) -> dict[str, 
     if not bench.quick:
         found["engine_overhead_as_run"] = round(bench.cpu(OURS) / bench.cpu(BARE) - 1, 4)
     return found | {"first_segment_vs_child": first_segment(bench, minute)}
-
-
-def one_command(bench: Bench, path: Path, folder: Path | None = None, *, threads: int | None = None) -> Cost:
-    return measured(commands.single(path, bench.rungs, bench.timing, folder or bench.fresh(), threads=threads))
 
 
 def measured(command: list[str]) -> Cost:

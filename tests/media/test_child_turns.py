@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,13 @@ from telecine.media.child.encoder import Encoder
 from telecine.media.child.scaling import Scaler
 from telecine.media.child.talk import Refused, Talk
 from telecine.media.child.video import in_a_row
+from telecine.media.grid import Chunk, timing_for
 from telecine.media.ladder import LADDERS, climb
 from telecine.media.orders import EncodeVideo, Limits, Rung
 from tests.media import drive
 from tests.media.drive import Looked
 from tests.media.hand import Told, carry_out
-from tests.media.shoot import Film, shoot
+from tests.media.shoot import Film, Shot, shoot
 from tests.media.test_child_video import BIG, GRID, SMALL, chunk
 
 Turns = list[tuple[str, int]]
@@ -75,6 +78,22 @@ def test_each_encoder_gets_eight_pictures_in_a_row(film: Looked, turns: Turns, t
         (rung, number) for first in range(0, 25, 8) for rung in ("small", "big") for number in range(first, first + 8)
     ]
     assert turns == [(rung, number) for rung, number in rows if number < 25]
+
+
+def test_a_still_that_stands_for_many_frames_does_not_wait(turns: Turns, tmp_path: Path) -> None:
+    """Or a slide show would show nothing until the end of its chunk, and lose all of it in a crash."""
+    slides = Film(rate=Fraction(1, 5), shots=(Shot(count=6),), voices=(), options={"x264-params": "keyint=1"})
+    film = drive.look(shoot(tmp_path / "slides.mp4", slides), tmp_path)
+    [order] = drive.video_orders(film, timing_for(film.index), [SMALL, BIG], [Chunk(first=0, count=3)], {})
+
+    told = encoded(order, film, tmp_path)
+
+    rows = [len(list(row)) for _, row in groupby(turns, key=lambda turn: turn[0])]
+    frames = {one.frames for one in told.segments}
+    assert max(rows) < 2 * max(frames), "one picture at a time"
+    assert [(one.rung, one.number) for one in told.segments] == [
+        (rung, n) for n in range(3) for rung in ("small", "big")
+    ]
 
 
 def test_nobody_waits_across_a_gap(film: Looked, turns: Turns, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A film is made anew, in whole or in part: the old version plays until the new one is whole, and is freed later."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,9 @@ from typing import Any
 import pytest
 
 from telecine.flow import Bench
+from telecine.flows.transcode.plan import Plan
+from telecine.flows.transcode.reading import PLAN
+from telecine.media.plain import from_plain
 from telecine.videos.beginning import begin
 from telecine.videos.standing import video_of
 from telecine.videos.view import progress_of
@@ -104,6 +108,27 @@ def test_chosen_qualities_are_made_anew_and_the_others_carried_over(film: Path, 
 
     settings = {"version_days": 0}
     play(story, tmp_path, flows=hooked(settings_in(tmp_path, **settings), "publish", before=look), **settings)
+
+
+def test_a_quality_that_is_made_alone_is_scaled_from_the_source(film: Path, tmp_path: Path) -> None:
+    ladder = [{"height": 72, "kbps": 80}, {"height": 144, "kbps": 200}]
+
+    async def story(house: Theatre) -> None:
+        whole = await house.completed(small(film, ladder=ladder))
+        alone = await house.completed(small(film, ladder=ladder, qualities=["72p"], preset="veryfast"))
+
+        assert await origins(house, whole.id) == {"72p": (256, 144), "144p": None}
+        assert await origins(house, alone.id) == {"72p": None, "144p": None}
+
+    play(story, tmp_path)
+
+
+async def origins(house: Theatre, job_id: int) -> dict[str, tuple[int, int] | None]:
+    """By the plan of the job, the size of the picture that each rung is made from."""
+    kept = next(one.kept for one in await house.views.kept(job_id) if one.kept.name == PLAN)
+    path = open_artifacts(house.parts.settings).path(str(kept.key))
+    assert path is not None
+    return {rung.name: rung.scaled_from for rung in from_plain(Plan, json.loads(path.read_bytes())).rungs}
 
 
 async def check(house: Theatre, job_id: int, name: str) -> None:

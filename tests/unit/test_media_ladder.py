@@ -1,6 +1,7 @@
 """Which rungs a source gets: never above it, never none, and playable by what the level promises."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from math import floor
 
@@ -88,10 +89,29 @@ def test_a_rung_without_the_other_is_scaled_from_the_source() -> None:
     assert small.scaled_from is None
 
 
-@given(ANY_LADDER, PICTURES, RATES)
+def test_a_rung_that_shall_lose_nothing_is_scaled_from_the_source() -> None:
+    ladder = tuple(replace(step, lossless=True) for step in LADDERS["web-compact"])
+
+    assert origins(climb(ladder, a_picture(1920, 1080), FILM)) == {}
+
+
+# Half of the ladders are made of multiples, for a picture that is up to half as large again: most of these share.
+MULTIPLES = st.builds(
+    lambda unit, times, more: (
+        tuple(Step(name=f"r{k}", height=18 * unit * k, kbps=100 * k) for k in sorted(times)),
+        a_picture(32 * unit * max(times) * more // 6, 18 * unit * max(times) * more // 6),
+    ),
+    st.integers(1, 20),
+    st.sets(st.integers(1, 6), min_size=2, max_size=4),
+    st.integers(6, 10),
+)
+
+
+@given(st.one_of(MULTIPLES, st.tuples(ANY_LADDER, PICTURES)), RATES)
 def test_what_a_rung_is_scaled_from_is_another_rung_that_is_scaled_from_the_source(
-    ladder: Ladder, picture: Picture, rate: Fraction
+    asked: tuple[Ladder, Picture], rate: Fraction
 ) -> None:
+    ladder, picture = asked
     climbed = climb(ladder, picture, rate)
 
     straight = {(rung.width, rung.height) for rung in climbed.rungs if rung.scaled_from is None}

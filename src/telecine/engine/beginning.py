@@ -73,19 +73,19 @@ class Batch:
                 yield Ask("submit_lone", params, whole=whole, rings=bool(begun.lanes))
                 continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
-            common = {**begun.common, "ids": lists["id"], "same_owner": _pull_out(lists, "owner")}
+            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists)}
             yield Write("submit", {"jobs": Columns(lists), "stages": begun.stages}, common, whole=whole)
         if self._after:
             yield Write("after_add", {"after": self._after})
 
 
-def _pull_out(lists: dict[str, tuple[Any, ...]], name: str) -> object:
-    """What all have in common there, which is then said once and not by each; None if they differ."""
-    values = lists[name]
-    if values.count(values[0]) < len(values):
+def _same_owner(lists: dict[str, tuple[Any, ...]]) -> str | None:
+    """Whose all of them are, which is then said once and not by each; None if they are not one's."""
+    owners = lists["owner"]
+    if owners.count(owners[0]) < len(owners):
         return None
-    lists[name] = (None,) * len(values)
-    return values[0]
+    lists["owner"] = (None,) * len(owners)
+    return str(owners[0])
 
 
 class Begun(NamedTuple):

@@ -105,16 +105,18 @@ def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> Climb:
 def shared(rungs: Sequence[Rung], picture: Picture) -> tuple[Rung, ...]:
     """The rungs, smallest first as they came, each with the picture that it is scaled from.
 
-    One that goes a whole number of times into another's is scaled from that: a third of the work for 0.03 dB. Only from
-    one that was scaled from the source itself (from one of its size it would be the same), and by little: others cost
-    0.1 to 0.3 dB (decision 0013). It stands in the plan, so that each chunk and each retry does the same.
+    One that goes a whole number of times into another's is scaled from that: a third of the work for a few hundredths
+    of a decibel in film (decision 0013 has the figures). Only from one that was scaled from the source itself (from one
+    of its size it would be the same), and by little: others cost several times as much. Never one that shall lose
+    nothing. It stands in the plan, so that each chunk and each retry does the same.
     """
     source = picture.shown
     straight: list[tuple[int, int]] = []  # the largest first
     found = []
     for rung in reversed(rungs):
         size = (rung.width, rung.height)
-        larger = next((one for one in reversed(straight) if _is_multiple(one, size)), None)
+        fitting = (one for one in reversed(straight) if _is_multiple(one, size))
+        larger = None if rung.lossless else next(fitting, None)
         if larger is None and size != source and NEAR * source[0] <= size[0]:
             straight.append(size)
         found.append(replace(rung, scaled_from=larger))

@@ -10,7 +10,6 @@ import json
 import math
 import re
 from json.encoder import c_make_encoder, encode_basestring_ascii  # type: ignore[attr-defined]
-from typing import Any
 
 from telecine.facts import Json
 
@@ -18,12 +17,12 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MARK = "\ufffd"
 _read = json.JSONDecoder().raw_decode
 _exact = json.JSONEncoder(allow_nan=False)
-# What `encode` makes anew each time, which takes as long as to use it: made once, where there is one in C. What it is
-# inside of right now is in the marks, so that a value that contains itself is refused.
-_marks: dict[int, Any] = {}
+# What `encode` makes anew each time, which takes as long as to use it: made once, where there is one in C. It does not
+# look for values that contain themselves, so it is given only what contains nothing.
 _exactly = c_make_encoder and c_make_encoder(
-    _marks, _exact.default, encode_basestring_ascii, None, ": ", ", ", False, False, False
+    None, _exact.default, encode_basestring_ascii, None, ": ", ", ", False, False, False
 )
+_CONTAINS_NOTHING = frozenset({str, int, float, bool, type(None)})
 
 
 def is_storable(text: str) -> bool:
@@ -48,11 +47,9 @@ def dumps(value: Json) -> str:
 
 def exact(value: Json) -> str:
     """JSON of `value`, or TypeError, ValueError or RecursionError: nothing is replaced."""
-    try:
+    if _exactly and type(value) is dict and _CONTAINS_NOTHING.issuperset(map(type, value.values())):
         return "".join(_exactly(value, 0))
-    except (TypeError, ValueError, RecursionError):
-        _marks.clear()
-        return _exact.encode(value)
+    return _exact.encode(value)
 
 
 def loads(text: str) -> Json:

@@ -98,7 +98,7 @@ class _Chunk:
             if self._scaler is None:
                 self._scaler = Scaler(self._order.picture, rungs, frame, threads=self._order.limits.threads)
             self._hold(self._scaler.put(frame, numbers))
-            self._turns += 1
+            self._turns += len(numbers)  # a still stands for many: it is given at once, as ever
             if self._turns >= in_a_row(rungs, self._order):
                 self._encode()
         self._talk.progress(self.frames)
@@ -124,7 +124,7 @@ class _Chunk:
             for numbers, picture in pictures:
                 if name not in self.failed:
                     self._give(self._works[name], numbers, picture)
-            self._talk.alive()
+                self._talk.alive()
 
     def _give(self, work: _Work, numbers: range, picture: VideoFrame) -> None:
         try:
