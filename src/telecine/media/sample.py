@@ -14,9 +14,9 @@ RATE = 25
 SOUND_RATE = 48_000
 
 
-def make_sample(path: Path, seconds: int, width: int, height: int) -> None:
-    """Write the film, H.264 and AAC; a few seconds of work."""
-    with av.open(str(path), "w", format="mp4") as film:
+def make_sample(path: Path, seconds: int, width: int, height: int, container: str = "mp4") -> None:
+    """Write the film, H.264 and AAC, into a container by FFmpeg's name for it; a few seconds of work."""
+    with av.open(str(path), "w", format=container) as film:
         options = {"preset": "ultrafast", "crf": "23", "g": "250"}
         picture = film.add_stream("libx264", rate=RATE, options=options)
         picture.width, picture.height, picture.pix_fmt = width, height, "yuv420p"
