@@ -16,7 +16,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from telecine.engine import Submission, Submitted
+from telecine.engine.keys import Keys
 from telecine.engine.listing import JobFilter
+from telecine.engine.remote import Remotes
 from telecine.engine.shown import JobLine, JobView, LogLine, Page
 from telecine.engine.stream import Event, Heartbeat, Reset
 from telecine.engine.views import Views
@@ -261,8 +263,11 @@ class Client:
     # -- workers and locks -----------------------------------------------------------------------
 
     async def set_worker_mode(self, worker: int, mode: Mode, *, revoke: bool = False) -> None:
-        """Drain, disable or enable a worker, or shut it out for good; a disabled one's tasks go to others."""
-        await self._engine.set_mode(WorkerId(worker), mode, revoke=revoke)
+        """Drain, disable or enable a worker: a disabled one's tasks go to others. `revoke` shuts it and its key out."""
+        if revoke:
+            await Remotes(self._engine).revoke(WorkerId(worker), Keys(self._parts.store, self._parts.world))
+        else:
+            await self._engine.set_mode(WorkerId(worker), mode)
 
     def lock(
         self, name: str, ttl: float = 30.0, *, worker: str = "", patience: float = 0.0

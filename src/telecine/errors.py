@@ -14,12 +14,13 @@ TelecineError
     LockHeld             somebody else holds the named lock
   NotAllowed             the caller may not do this
     KeyInvalid           no key, or one that is unknown, revoked or expired
+    WorkerRevoked        somebody shut this worker out: it does not come back by itself
   TooMany                too many requests: slow down
   TooLarge               a request that is larger than what is read
   NoSpace                the disk has no room for what is announced
   LeaseLost              the token is not current, or the lease has run out
   LockLost               the named lock ran out or was taken over
-  WorkerGone             the worker is unknown or revoked: register again
+  WorkerGone             the worker is unknown or was given up: register again
   StoreError
     Unreachable          the database did not answer; nothing is known about the last request
     Rejected             the database refuses this very request: to repeat it is useless
@@ -144,6 +145,10 @@ class LockLost(TelecineError):
 
 class WorkerGone(TelecineError):
     code = "worker_gone"
+
+
+class WorkerRevoked(NotAllowed):
+    code = "worker_revoked"
 
 
 class StoreError(TelecineError):

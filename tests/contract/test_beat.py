@@ -2,7 +2,7 @@
 
 import pytest
 
-from telecine.errors import WorkerGone
+from telecine.errors import WorkerGone, WorkerRevoked
 from telecine.facts import LEASE, SECOND, Holding, Mode
 from tests.bed import Bed, pairs
 from tests.make import a_flow, a_policy, a_stage
@@ -75,13 +75,17 @@ async def test_a_beat_of_nothing_still_tells_the_worker_its_mode(bed: Bed) -> No
     assert (await bed.beaten()).mode is Mode.DRAINING
 
 
-async def test_a_beat_of_a_worker_that_is_unknown_revoked_or_gone_tells_it_to_register(bed: Bed) -> None:
+async def test_a_beat_of_a_worker_that_is_unknown_or_gone_tells_it_to_register_and_of_a_revoked_one_to_end(
+    bed: Bed,
+) -> None:
     await bed.enact(CUT)
     gone, revoked = await bed.enlist("bob"), await bed.enlist("cid")
     await bed.engine.retire(gone)
     await bed.engine.set_mode(revoked, Mode.DISABLED, revoke=True)
 
-    for worker in (gone, revoked, bed.worker + 1_000):
+    with pytest.raises(WorkerRevoked, match="was revoked: it ends"):
+        await bed.engine.beat(revoked, [])
+    for worker in (gone, bed.worker + 1_000):
         with pytest.raises(WorkerGone, match="register again"):
             await bed.beaten(worker=worker)
 

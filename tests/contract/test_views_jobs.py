@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from telecine.errors import BadSpec, NotFound
-from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece, Status
+from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece, Released, Status
 from tests.make import a_flow, a_policy, a_stage
 from tests.scene import Scene, played
 
@@ -74,6 +74,25 @@ async def test_the_line_of_a_job_in_a_list_shows_the_same_progress(scene: Scene)
 
     assert line.progress == pytest.approx(job.progress)
     assert 0.1 < line.progress < 1.0
+
+
+@played
+async def test_what_was_kept_counts_also_while_its_task_waits_or_begins_anew(scene: Scene) -> None:
+    await scene.enact(FILM)
+    job_id = await scene.submit()
+    await scene.settle((await scene.claim())[0], Done(plan={"cut": [1, 2]}))
+    first, second = [lease for lease in await scene.claim(5) if lease.stage == "cut"]
+    await scene.engine.keep(first.task_id, first.token, [Kept(name="half", token=first.token, value=1)])
+    await scene.beat(first, second, progress=0.5)
+
+    await scene.settle([first, second], Released("drained"))
+    waiting = (await scene.views.job(job_id)).progress
+    [line] = (await scene.views.jobs()).items
+    await scene.claim(2)
+    anew = (await scene.views.job(job_id)).progress
+
+    assert waiting == pytest.approx((1 + 6 * 0.5 / 2) / 10), "one of two kept something"
+    assert (line.progress, anew) == (pytest.approx(waiting), pytest.approx(waiting))
 
 
 @played

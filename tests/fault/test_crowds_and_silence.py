@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from telecine.engine import Engine
+from telecine.engine.keys import Keys
+from telecine.engine.remote import Remotes
 from tests.fault.crew import Crew, ended, on, outcomes, result, rows, until
 from tests.flows_for_tests import fan, quick, wait
 
@@ -80,5 +82,27 @@ def test_a_worker_that_was_given_up_comes_back_as_a_new_one(url: str, workers: C
         assert await outcomes(engine, job.job_id) == ["released", "done"]
         assert ann.poll() is None
         assert len(await rows(engine, "select id from worker where name = 'ann'")) == 2
+
+    on(url, play)
+
+
+def test_a_worker_that_was_revoked_ends_and_does_not_come_back(url: str, workers: Crew) -> None:
+    async def play(engine: Engine) -> None:
+        await engine.register(wait)
+        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        ann = workers.start("ann")
+        await workers.started()
+        [first] = await rows(engine, "select id from worker")
+
+        await Remotes(engine).revoke(first["id"], Keys(engine.store, engine.world))
+        await until(lambda: ann.poll() is not None)
+        workers.start("bob")
+        await workers.started(2)
+        workers.go()
+
+        assert await ended(engine, job.job_id) == ["completed"]
+        assert await outcomes(engine, job.job_id) == ["released", "done"]
+        assert ann.poll() not in (None, 0)
+        assert len(await rows(engine, "select id from worker where name = 'ann'")) == 1
 
     on(url, play)

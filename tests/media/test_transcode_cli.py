@@ -144,6 +144,10 @@ def test_several_files_each_get_a_folder_and_one_that_fails_is_told(shell: Shell
         (("film.mp4", "--ladder", "smal"), "did you mean 'small'?"),
         (("film.mp4", "--preset", "Very-Fast"), "preset"),
         (("film.mp4", "-o", "full"), "is not empty and no export of Telecine"),
+        (("film.mp4", "-o", ""), "-o names no folder; `-o .` is the one that you are in"),
+        (("film.mp4", "-o", "film.mp4/out"), "there can be no folder film.mp4/out: "),
+        (("film.mp4", "-o", "/proc/nothing"), "there can be no folder /proc/nothing: "),
+        (("nowhere.mp4", "-o", "new/er"), "cannot be read: No such file or directory"),
         (("film.mp4", "a/film.mkv", "-o", "out"), "film.mp4 and a/film.mkv would both be written to out/film"),
     ],
 )
@@ -160,6 +164,7 @@ def test_a_bad_request_ends_at_once_and_makes_no_job(
     assert sentence in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert shell.rows("select id from job") == []
+    assert not (shell.folder / "new").exists()
 
 
 def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_film: Path) -> None:

@@ -63,6 +63,18 @@ def test_videos_are_listed_with_their_status_page_by_page(shell: Shell) -> None:
     assert "90p" in text
 
 
+def test_a_narrow_list_has_one_line_for_each_video_and_its_error_below(shell: Shell) -> None:
+    noise, film = (one["id"] for one in listed(shell))
+
+    narrow = shell("videos", COLUMNS="80").out.splitlines()
+    wide = shell("videos", COLUMNS="160").out.splitlines()
+
+    assert [line.split()[0] for line in (narrow[0], narrow[1], narrow[3])] == ["video", noise, film]
+    assert (len(narrow), narrow[2][:5]) == (4, "     ")
+    assert [line.split()[0] for line in wide] == ["video", noise, film]
+    assert narrow[2].strip()[:20] in wide[1]
+
+
 def test_a_video_shows_qualities_steps_versions_and_where_it_lies(shell: Shell) -> None:
     page = told(shell, "--json").json
     text = told(shell).out

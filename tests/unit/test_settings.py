@@ -80,10 +80,13 @@ def test_a_typo_in_the_file_is_refused_with_a_hint(tmp_path: Path) -> None:
 
 
 BAD = [
-    ({"TELECINE_SLOTS": "many"}, "TELECINE_SLOTS: input should be a valid integer"),
+    ({"TELECINE_SLOTS": "many"}, "TELECINE_SLOTS: slots must be a whole number, not 'many'"),
+    ({"TELECINE_SLOTS": "0"}, "TELECINE_SLOTS: slots must be at least 1, not '0'"),
+    ({"TELECINE_BEAT_SECONDS": "often"}, "TELECINE_BEAT_SECONDS: beat_seconds must be a number, not 'often'"),
+    ({"TELECINE_OPEN_MEDIA": "maybe"}, "TELECINE_OPEN_MEDIA: open_media must be true or false, not 'maybe'"),
     ({"TELECINE_LEASE_SECONDS": "10"}, "lease of 10 s is too short for a beat every 5 s"),
     ({"TELECINE_QUEUE_MODE": "redis"}, "queue_mode is 'redis', so redis_url must say where Redis is"),
-    ({"TELECINE_QUEUE_MODE": "kafka"}, "TELECINE_QUEUE_MODE: input should be 'database', 'redis' or 'hybrid'"),
+    ({"TELECINE_QUEUE_MODE": "kafka"}, "queue_mode must be 'database', 'redis' or 'hybrid', not 'kafka'"),
     ({"TELECINE_DATABASE_URL": "mysql://host/db"}, "'mysql://host/db' is not understood"),
     ({"TELECINE_LABELS": "a/b"}, "label 'a/b' may not"),
     ({"TELECINE_CONFIG": "missing.toml"}, "TELECINE_CONFIG names missing.toml, which does not exist"),

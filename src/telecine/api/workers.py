@@ -62,11 +62,7 @@ async def enable_worker(worker_id: WorkerPath, who: Admin, house: Here) -> Respo
 @router.post("/{worker_id}/revoke", response_model=WorkerView, responses=PROBLEMS)
 async def revoke_worker(worker_id: WorkerPath, who: Admin, house: Here) -> Response:
     """Shut it out for good: its work goes back, and the key that it came with opens nothing any more."""
-    remotes = Remotes(house.engine)
-    if (key_id := await remotes.key_of(worker_id)) is not None:
-        await house.keys.revoke_if_valid(key_id)
-        await remotes.shut_out(key_id)
-    await house.engine.set_mode(WorkerId(worker_id), Mode.DISABLED, revoke=True)
+    await Remotes(house.engine).revoke(WorkerId(worker_id), house.keys)
     return answer(await house.engine.views.worker(worker_id))
 
 

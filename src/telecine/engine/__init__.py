@@ -23,7 +23,7 @@ from telecine.engine.stream import Stream
 from telecine.engine.submit import Submission, Submitted, Wanted, submit
 from telecine.engine.sweeping import Sweep
 from telecine.engine.views import Views
-from telecine.errors import NotFound, StoreError, Unreachable
+from telecine.errors import NotFound, StoreError, Unreachable, WorkerGone
 from telecine.facts import (
     LEASE,
     SWEEP,
@@ -224,7 +224,11 @@ class Engine:
         return await self.store.read(lambda: provisions.published(lease.subject))
 
     async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: holding.Totals = holding.NOTHING) -> Orders:
-        return await self.store.run(lambda: holding.beat(worker, held, totals, self.lease))
+        try:
+            return await self.store.run(lambda: holding.beat(worker, held, totals, self.lease))
+        except WorkerGone:
+            await self.store.read(lambda: registering.check_not_revoked(worker))
+            raise
 
     async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
         await self.store.run(lambda: holding.keep(task_id, token, items, self.shelf))

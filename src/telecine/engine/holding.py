@@ -46,7 +46,7 @@ def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Mill
     }
     rows = yield Ask("beat", params, whole=True)
     if not rows:
-        raise WorkerGone(f"worker {worker} is unknown, revoked or was given up: register again")
+        raise WorkerGone(f"worker {worker} is unknown or was given up: register again")
     renewed = tuple((TaskId(row["id"]), row["token"]) for row in rows if row["id"] is not None)
     alive = set(renewed)
     return Orders(

@@ -81,7 +81,7 @@ def worker_name(worker: int | None, name: str | None) -> WorkerName | None:
 
 
 def stage_progress(spec: StageSpec, row: StageRow, running: float) -> float:
-    """Ended tasks and the progress of running ones, of all; what was cancelled or failed the job counts for nothing."""
+    """Ended tasks and how far the others are, of all; what was cancelled or failed the job counts for nothing."""
     if row.state is State.SKIPPED:
         return 1.0
     if not row.total:
@@ -123,8 +123,8 @@ def _job(row: Row, graph: Graph, begun: Row) -> JobView:
     running: dict[int, float] = {}
     for item in loads(row["tasks"], []):
         counts.setdefault(item["stage"], {})[item["state"]] = item["count"]
-        if item["state"] == State.RUNNING:
-            running[item["stage"]] = item["progress"]
+        if item["state"] in (State.RUNNING, State.READY):
+            running[item["stage"]] = running.get(item["stage"], 0.0) + item["progress"]
     seen = [*loads(begun["attempts"], []), *loads(begun["running"], [])]
     problems = loads(begun["problems"], [])
     return JobView(

@@ -76,14 +76,15 @@ _KINDS = {"lost": "task.lost", "released": "task.released"}
 def write_task(ledger: Ledger, move: Move) -> None:
     """The task as it is afterwards; its history row and its event are taken from the same values."""
     row, after = move.row, move.after
-    error = data = None
+    error = data = silent = None
     if after.error is not None:
         error = dumps({"code": after.error[0], "message": after.error[1][:ERROR_CHARS]})
     if after.state is State.DONE:
         kind = "task.done"
     else:
         kind = f"task.{after.state}" if after.ready_at is None else _KINDS.get(after.outcome, "task.retrying")
-        data = dumps(_told(row, after, ledger.now))
+        silent = max(0, ledger.now - row["heard_at"]) if after.outcome == "lost" else None
+        data = dumps(_told(row, after, silent))
     result = move.fact.result if isinstance(move.fact, Done) else None
     ledger.moves.append(
         {
@@ -101,17 +102,18 @@ def write_task(ledger: Ledger, move: Move) -> None:
             "generation": move.job["generation"],
             "kind": kind,
             "data": data,
+            "silent_ms": silent,
         }
     )
 
 
-def _told(row: Row, after: After, now: int) -> dict[str, Json]:
+def _told(row: Row, after: After, silent: int | None) -> dict[str, Json]:
     """What an event says about a task that did not simply succeed."""
     told: dict[str, Json] = {"outcome": after.outcome, "attempt": row["tries"], "of": row["max_attempts"]}
     if after.error is not None:
         told |= {"code": after.error[0], "message": after.error[1][:ERROR_CHARS]}
     if after.ready_at is not None:
         told["ready_at"] = after.ready_at
-    if after.outcome == "lost":
-        told["silent_ms"] = max(0, now - row["lease_until"])
+    if silent is not None:
+        told["silent_ms"] = silent
     return told

@@ -112,7 +112,7 @@ def lines(ids: list[int], shelf: Shelf) -> Steps[tuple[JobLine, ...]]:
 
 
 def _moving(running: Rows) -> dict[int, dict[int, float]]:
-    """The progress of running tasks, by job and stage."""
+    """How far running tasks are, by job and stage."""
     found: dict[int, dict[int, float]] = {}
     for row in running:
         stages = found.setdefault(row["job_id"], {})
@@ -122,11 +122,14 @@ def _moving(running: Rows) -> dict[int, dict[int, float]]:
 
 def _line(row: Row, graph: Graph, running: Mapping[int, float]) -> JobLine:
     rows = stage_rows(loads(row["stages"], []))
+    moved = dict(running)
+    for item in loads(row["held"], []):
+        moved[item["stage"]] = moved.get(item["stage"], 0.0) + item["progress"]
     same = ("id", "flow", "owner", "status", "priority", "version", "generation", "run_at")
     return JobLine(
         **{name: row[name] for name in (*same, "created_at", "started_at", "ended_at")},
         subject=subject_of(row),
-        progress=job_progress(graph, rows, running, row["status"]),
+        progress=job_progress(graph, rows, moved, row["status"]),
         cancel_asked=bool(row["cancel_asked"]),
         warning_count=row["warnings"],
         error=loads(row["error"]),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from telecine.engine.shelf import Shelf
-from telecine.errors import NotFound
+from telecine.errors import NotFound, WorkerRevoked
 from telecine.facts import Json, Mode, WorkerId
 from telecine.graph import Graph
 from telecine.store import Ask, Steps
@@ -83,6 +83,12 @@ def mode(worker_id: WorkerId, wanted: Mode, revoke: bool) -> Steps[None]:
     if not rows:
         raise NotFound(f"there is no worker {worker_id}, or it was revoked for good")
     yield Ask("event_say", _worker_event(f"worker.{'revoked' if revoke else wanted}", worker_id, None))
+
+
+def check_not_revoked(worker_id: WorkerId) -> Steps[None]:
+    rows = yield Ask("worker_revoked", {"id": worker_id})
+    if rows:
+        raise WorkerRevoked(f"worker {worker_id} was revoked: it ends, and only a new start makes it a worker again")
 
 
 def awaited(ended: Sequence[int]) -> Steps[bool]:

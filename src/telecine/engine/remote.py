@@ -14,6 +14,7 @@ from typing import Any
 from telecine.engine import Engine
 from telecine.engine import register as registering
 from telecine.engine.claim import lease_of
+from telecine.engine.keys import Keys
 from telecine.engine.register import Registration
 from telecine.errors import LeaseLost, NotFound, WorkerGone
 from telecine.facts import Lease, Mode, WorkerId
@@ -106,6 +107,13 @@ class Remotes:
         """The key that a worker came with; None: it came without."""
         rows = await self._store.read(lambda: _rows("key_of_worker", id=worker))
         return rows[0]["key_id"] if rows else None
+
+    async def revoke(self, worker: WorkerId, keys: Keys) -> None:
+        """Shut a worker out for good: its work goes back, and the key that it came with opens nothing any more."""
+        if (key_id := await self.key_of(worker)) is not None:
+            await keys.revoke_if_valid(key_id)
+            await self.shut_out(key_id)
+        await self._engine.set_mode(worker, Mode.DISABLED, revoke=True)
 
     async def shut_out(self, key_id: str) -> int:
         """The key is no longer valid: its workers' leases go back at once, unharmed. How many workers that were."""

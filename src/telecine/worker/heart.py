@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from telecine.errors import StoreError, WorkerGone
+from telecine.errors import StoreError, TelecineError, WorkerGone, WorkerRevoked
 from telecine.facts import Orders
 from telecine.worker.held import Attempt, Held, holding_of
 from telecine.worker.words import OpenWords, Words, WorkerOptions
@@ -44,7 +44,7 @@ class Heart:
         self._ended = False
         self._main: asyncio.AbstractEventLoop | None = None
         self._obey: Callable[[Orders], None] = lambda orders: None
-        self._gone: Callable[[], None] = lambda: None
+        self._gone: Callable[[TelecineError], None] = lambda error: None
         self._lost_contact: Callable[[Attempt], None] = lambda attempt: None
         self._ticked = world.mono()
         self._tick_asked = False
@@ -54,7 +54,7 @@ class Heart:
         self,
         *,
         obey: Callable[[Orders], None],
-        gone: Callable[[], None],
+        gone: Callable[[TelecineError], None],
         lost_contact: Callable[[Attempt], None],
     ) -> None:
         """Begin to beat. The three functions are called in the thread of the loop that runs now."""
@@ -126,8 +126,8 @@ class Heart:
         try:
             async with asyncio.timeout(patience):
                 orders = await words.beat(worker, holdings, self._held.totals())
-        except WorkerGone:
-            self._tell(self._gone)
+        except (WorkerGone, WorkerRevoked) as error:
+            self._tell(self._gone, error)
             return
         except (StoreError, TimeoutError):
             for attempt in named:

@@ -22,7 +22,7 @@ from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
 from telecine.dispatch.ending import end
 from telecine.engine.register import Registration
-from telecine.errors import StoreError
+from telecine.errors import StoreError, TelecineError, WorkerRevoked
 from telecine.facts import SECOND, Mode, Orders, Released
 from telecine.flow import CHILD, Flow
 from telecine.worker.claims import Claims
@@ -76,6 +76,8 @@ class Worker:
         self._stops = 0
         self._late = float("inf")  # when a drain stops waiting
         self._stopped = asyncio.Event()
+        self._shut_out = asyncio.Event()
+        self._why: TelecineError = WorkerRevoked("this worker was shut out")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._execution: Execution | None = None
 
@@ -148,6 +150,7 @@ class Worker:
         if enlisting.cancelled() or not enlisting.done():
             return False
         self._held.worker = enlisting.result()
+        self._held.done = self._held.failed = 0  # of this incarnation
         self._claims.mode = Mode.ACTIVE
         self._claims.freed.set()
         return True
@@ -222,8 +225,12 @@ class Worker:
         log.warning("task %s: the lease could not be renewed, so its work was ended", lease.task_id, extra=about(lease))
         self._end(attempt, Released("lost contact"), hard=True)
 
-    def _given_up(self) -> None:
-        """The engine does not know us any more: end what we had, come back as a new worker."""
+    def _given_up(self, error: TelecineError) -> None:
+        """The engine does not know us any more: end what we had, come back as a new worker unless we were shut out."""
+        if isinstance(error, WorkerRevoked):
+            self._why = error
+            self._shut_out.set()
+            return
         gone, self._held.worker = self._held.worker, None
         if gone is None:
             return
@@ -255,10 +262,11 @@ class Worker:
         await asyncio.Event().wait()
 
     async def _barred(self) -> None:
-        """Never returns: raised if the server shuts this worker out, whose work then ends at once."""
+        """Never returns: raised if somebody shuts this worker out, whose work then ends at once."""
         if isinstance(self._words, Far):
             raise await self._words.barred()
-        await asyncio.Event().wait()
+        await self._shut_out.wait()
+        raise self._why
 
     def _stop_now(self) -> None:
         if isinstance(self._words, Far):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from telecine.errors import HandlerStopped, MediaError
 from telecine.facts import JUST_DONE, Done, Fact, Failed, Piece, Released
@@ -17,6 +18,9 @@ def of_return(returned: object) -> Done | Failed:
         return JUST_DONE
     outcome = outcome_of(returned)
     if isinstance(outcome, Done) and (outcome.result is not None or outcome.plan or outcome.facts):
+        if odd := [name for name, pieces in (outcome.plan or {}).items() if not _is_list(pieces)]:
+            why = f"the plan for {odd[0]!r} is no list: give one input for each task"
+            return Failed(why, code="bad_plan", permanent=True)
         plan = {name: [_plain(piece) for piece in pieces] for name, pieces in (outcome.plan or {}).items()}
         try:
             json.dumps([outcome.result, plan, outcome.facts], allow_nan=False)
@@ -37,6 +41,11 @@ def trace_of(error: BaseException) -> str:
     import traceback  # noqa: PLC0415 - a child that succeeds need not load it
 
     return "".join(traceback.format_exception(error))[-TRACE_CHARS:]
+
+
+def _is_list(pieces: object) -> bool:
+    """A text is a sequence, too: of letters, which nobody wants one by one."""
+    return isinstance(pieces, Sequence) and not isinstance(pieces, (str, bytes))
 
 
 def _plain(piece: object) -> object:

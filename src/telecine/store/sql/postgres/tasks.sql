@@ -3,7 +3,8 @@
 -- `job_hold`. A task that does not run is left alone: a late word shall not stand in the way of whoever holds its job.
 -- (The state is compared as an expression, lest the planner look for all running tasks instead of for these.)
 select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
-    t.stops_at, t.worker, t.optional, {now} as now
+    t.stops_at, t.worker, t.optional, {now} as now,
+    greatest(t.claimed_at, (select w.beat_at from worker w where w.id = t.worker)) as heard_at
 from task t where t.id = any (:ids::bigint[]) and t.state || '' = 'running' order by t.id for no key update
 
 -- name: settle
@@ -11,16 +12,16 @@ from task t where t.id = any (:ids::bigint[]) and t.state || '' = 'running' orde
 -- moved them since. What the history and the event say of a task is taken from its row as it was: one statement sees
 -- one moment.
 with m as materialized (
-    select x.*, t.job_id, t.stage, t.tries as try, t.worker, t.claimed_at, t.lease_until
+    select x.*, t.job_id, t.stage, t.tries as try, t.worker, t.claimed_at
     from unnest(:moves_id::bigint[], :moves_token::integer[], :moves_state::word[], :moves_ready_at::bigint[],
         :moves_tries::integer[], :moves_losses::integer[], :moves_releases::integer[], :moves_result::line[],
         :moves_error::line[], :moves_outcome::word[], :moves_digest::word[], :moves_generation::integer[],
-        :moves_kind::word[], :moves_data::line[])
+        :moves_kind::word[], :moves_data::line[], :moves_silent_ms::bigint[])
         with ordinality as x (id, token, state, ready_at, tries, losses, releases, result, error, outcome, digest, generation,
-            kind, data, n)
+            kind, data, silent_ms, n)
     -- Lateral, with a limit: otherwise the planner would look for running tasks instead of for these.
     cross join lateral (
-        select job_id, stage, state, token, tries, worker, claimed_at, lease_until from task where id = x.id limit 1
+        select job_id, stage, state, token, tries, worker, claimed_at from task where id = x.id limit 1
     ) t
     where t.token = x.token and t.state = 'running'
 ), t as (
@@ -33,7 +34,7 @@ with m as materialized (
     insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
         started_at, ended_at)
     select m.id, m.token, m.job_id, m.generation, m.try, m.worker, m.outcome, m.digest, m.state, m.ready_at,
-        m.error::jsonb, case when m.outcome = 'lost' then greatest(0, :at::bigint - m.lease_until) end, m.claimed_at, :at::bigint
+        m.error::jsonb, m.silent_ms, m.claimed_at, :at::bigint
     from m
 ), s as (
     -- The counter moves by what was settled, never to a number that somebody read earlier.

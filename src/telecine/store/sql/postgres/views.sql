@@ -7,7 +7,9 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
     j.started_at, j.ended_at,
     (select json_agg(s order by s.number)::text from stage s where s.job_id = j.id) as stages,
     (select json_agg(c)::text from (
-        select t.stage, t.state, count(*) as count, coalesce(sum(t.progress::float8), 0) as progress
+        -- What was kept is not made again: such a task is as far as it ever was, also while it waits.
+        select t.stage, t.state, count(*) as count, coalesce(sum(case when t.kept > 0 then greatest(t.progress, t.best)
+            when t.state = 'running' then t.progress end::float8), 0) as progress
         from task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
     -- What has not begun has none of these: most jobs that are looked at wait. Attempts by task: they have no index by job.
     case when j.started_at is not null or j.generation > 1 then (select json_agg(a)::text from (
@@ -183,12 +185,16 @@ select (select min(id) from job) as first, (select max(id) from job) as last
 -- name: view_jobs
 select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status, j.priority, j.run_at, j.cancel_asked,
     j.version, j.generation, j.warnings, j.error::text as error, j.created_at, j.started_at, j.ended_at,
-    (select json_agg(s)::text from stage s where s.job_id = j.id) as stages
+    (select json_agg(s)::text from stage s where s.job_id = j.id) as stages,
+    case when j.outcome is null and j.started_at is not null then (select json_agg(h)::text from (
+        select t.stage, sum(t.best::float8) as progress from task t
+        where t.job_id = j.id and t.state = 'ready' and t.kept > 0 group by t.stage) h) end as held
 from job j where j.id = any (:ids::bigint[])
 
 -- name: view_running
 -- By the index of running tasks: there are never more of them than slots.
-select t.id, t.token, t.job_id, t.stage, t.position, t.worker, t.claimed_at, t.lease_until, t.progress, t.note, j.flow,
+select t.id, t.token, t.job_id, t.stage, t.position, t.worker, t.claimed_at, t.lease_until,
+    case when t.kept > 0 then greatest(t.progress, t.best) else t.progress end as progress, t.note, j.flow,
     s.name as stage_name
 from task t join job j on j.id = t.job_id
 cross join lateral (select name from stage where job_id = t.job_id and number = t.stage limit 1) s

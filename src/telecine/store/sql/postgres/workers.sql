@@ -36,6 +36,9 @@ from seen left join renewed r on true left join job j on j.id = r.job_id
 update worker set mode = :mode, revoked_at = case when :revoke then coalesce(revoked_at, {now}) else revoked_at end
 where id = :id and (revoked_at is null or :mode = 'disabled') returning id
 
+-- name: worker_revoked
+select id from worker where id = :id and revoked_at is not null
+
 -- name: worker_end
 with gone as (
     update worker set gone_at = {now}, load = 0 where id = any (:ids::bigint[]) and gone_at is null returning id, name

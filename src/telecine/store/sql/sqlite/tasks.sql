@@ -1,6 +1,7 @@
 -- name: task_hold
 select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
-    t.stops_at, t.worker, t.optional, {now} as now
+    t.stops_at, t.worker, t.optional, {now} as now,
+    max(t.claimed_at, coalesce((select w.beat_at from worker w where w.id = t.worker), 0)) as heard_at
 from json_each(:ids) as i join task t on t.id = i.value where t.state = 'running'
 
 -- name: settle_moves
@@ -8,7 +9,7 @@ from json_each(:ids) as i join task t on t.id = i.value where t.state = 'running
 insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
     started_at, ended_at)
 select id, token, job_id, :generation, tries, worker, :outcome, :digest, :state, :ready_at, :error,
-    case when :outcome = 'lost' then max(0, :at - lease_until) end, claimed_at, :at
+    :silent_ms, claimed_at, :at
 from task where id = :id and token = :token;
 insert into event (at, kind, job_id, task_id, stage, token, worker, data)
 select :at, :kind, job_id, id, stage, token, worker, :data from task where id = :id and token = :token;

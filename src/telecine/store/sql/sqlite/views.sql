@@ -9,7 +9,8 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
         'total', s.total, 'remaining', s.remaining, 'failed', s.failed, 'cancelled', s.cancelled, 'ended_at', s.ended_at))
         from (select * from stage where job_id = j.id order by number) s) as stages,
     (select json_group_array(json_object('stage', c.stage, 'state', c.state, 'count', c.count, 'progress', c.progress)) from (
-        select t.stage, t.state, count(*) as count, coalesce(sum(t.progress), 0) as progress
+        select t.stage, t.state, count(*) as count, coalesce(sum(case when t.kept > 0 then max(coalesce(t.progress, 0), t.best)
+            when t.state = 'running' then t.progress end), 0) as progress
         from task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
     case when j.started_at is not null or j.generation > 1 then (select json_group_array(json_object('stage', a.stage, 'worker', a.worker, 'name', a.name, 'started_at', a.started_at,
         'bad', a.bad)) from (
@@ -180,12 +181,17 @@ select (select min(id) from job) as first, (select max(id) from job) as last
 select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status, j.priority, j.run_at, j.cancel_asked,
     j.version, j.generation, j.warnings, j.error, j.created_at, j.started_at, j.ended_at,
     (select json_group_array(json_object('number', s.number, 'state', s.state, 'waits', s.waits, 'total', s.total,
-        'remaining', s.remaining, 'failed', s.failed, 'cancelled', s.cancelled)) from stage s where s.job_id = j.id) as stages
+        'remaining', s.remaining, 'failed', s.failed, 'cancelled', s.cancelled)) from stage s where s.job_id = j.id) as stages,
+    case when j.outcome is null and j.started_at is not null then (
+        select json_group_array(json_object('stage', h.stage, 'progress', h.progress)) from (
+            select t.stage, sum(t.best) as progress from task t
+            where t.job_id = j.id and t.state = 'ready' and t.kept > 0 group by t.stage) h) end as held
 from job j where j.id in (select value from json_each(:ids))
 
 -- name: view_running
 -- By the index of running tasks: there are never more of them than slots.
-select t.id, t.token, t.job_id, t.stage, t.position, t.worker, t.claimed_at, t.lease_until, t.progress, t.note, j.flow,
+select t.id, t.token, t.job_id, t.stage, t.position, t.worker, t.claimed_at, t.lease_until,
+    case when t.kept > 0 then max(coalesce(t.progress, 0), t.best) else t.progress end as progress, t.note, j.flow,
     s.name as stage_name
 from task t indexed by task_running join job j on j.id = t.job_id join stage s on s.job_id = t.job_id and s.number = t.stage
 where t.state = 'running' order by t.worker, t.id

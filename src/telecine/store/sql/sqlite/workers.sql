@@ -37,6 +37,9 @@ where w.id = :worker and w.revoked_at is null and w.gone_at is null
 update worker set mode = :mode, revoked_at = case when :revoke then coalesce(revoked_at, {now}) else revoked_at end
 where id = :id and (revoked_at is null or :mode = 'disabled') returning id
 
+-- name: worker_revoked
+select id from worker where id = :id and revoked_at is not null
+
 -- name: worker_end
 insert into event (at, kind, worker, data) select {now}, 'worker.left', id, json_object('name', name) from worker
 where id in (select value from json_each(:ids)) and gone_at is null order by id;

@@ -1,0 +1,22 @@
+"""What a handler returns is looked at before it is said."""
+
+from typing import Any
+
+import pytest
+
+from telecine.facts import Done, Failed, Piece
+from telecine.worker.outcome import of_return
+
+
+@pytest.mark.parametrize("pieces", ["Ada", b"Ada", {"Ada": 1}, {"Ada"}, 3, None])
+def test_a_plan_that_is_no_list_fails_for_good(pieces: Any) -> None:
+    outcome = of_return(Done(plan={"greet": pieces}))
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.code, outcome.permanent) == ("bad_plan", True)
+    assert outcome.message == "the plan for 'greet' is no list: give one input for each task"
+
+
+@pytest.mark.parametrize("pieces", [["Ada"], ("Ada", "Grace"), range(3), [Piece(input="Ada")], []])
+def test_a_plan_of_several_inputs_is_taken_as_it_is(pieces: Any) -> None:
+    assert of_return(Done(plan={"greet": pieces})) == Done(plan={"greet": pieces})
