@@ -7,7 +7,7 @@ import math
 import pytest
 
 from telecine.engine import Submission
-from telecine.errors import BadSpec, Rejected, StoreError, WorkerGone
+from telecine.errors import BadSpec, Rejected, StoreError, WorkerRevoked
 from telecine.facts import HOUR, SECOND, Holding, Mode, Piece
 from telecine.graph import from_json
 from telecine.store import Ask, Steps
@@ -127,7 +127,7 @@ async def test_a_revoked_worker_renews_nothing(bed: Bed) -> None:
     await bed.sql(f"update worker set revoked_at = {bed.now} where id = {bed.worker}")
     bed.pass_time(SECOND)
 
-    with pytest.raises(WorkerGone):
+    with pytest.raises(WorkerRevoked):
         await bed.beaten(lease)
 
     assert (await bed.task(lease.task_id))["lease_until"] == lease.until

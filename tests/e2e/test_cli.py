@@ -53,6 +53,14 @@ def test_a_failed_job_ends_the_wait_with_5_and_can_be_retried(shell: Shell, tmp_
     assert f"Job {number} completed" in watched.out
 
 
+def test_whoever_waited_is_told_where_the_results_are(shell: Shell) -> None:
+    said = shell("submit", "greet", "--wait")
+    number = said.out.split()[2].rstrip(".")
+
+    assert said.code == 0
+    assert said.out.endswith(f"\n`telecine job {number}` shows its results.\n")
+
+
 def test_a_running_job_is_cancelled(shell: Shell, tmp_path: Path) -> None:
     number = submit(shell, "slow", f'{{"end": "{tmp_path}/end"}}')
     until(lambda: shell.quick("job", number, "--json").json["status"] == "processing")

@@ -34,10 +34,17 @@ BAD_INPUT = [
     (["submit", "greet", "--subject", "film"], "subject 'film' is not understood; write kind/id"),
     (["submit", "greet", "--skip", "dance"], "flow 'greet' has no stage 'dance' to skip"),
     (["submit", "greet", "--flows", "no_such_module"], "there is no module 'no_such_module' here"),
+    (["submit", "transcode"], "a transcode job needs a spec like"),
+    (["submit", "transcode", '{"source": "film.mkv"}'], "source: 'film.mkv' is a relative path"),
+    (["submit", "transcode", '{"source": "/film.mkv", "lader": "web"}'], "did you mean 'ladder'?"),
+    (["submit", "transcode", '{"source": "/film.mkv", "ladder": "wb"}'], "did you mean 'web'?"),
     (["jobs", "--status", "lost"], "status 'lost' is unknown"),
+    (["jobs", "--since", "yesterday"], "'yesterday' is not a moment; write -2h, or a date"),
     (["jobs", "--limit", "0"], "Invalid value for '--limit'"),
     (["jobs", "--cursor", "x"], "cursor 'x' is not one that this list gave"),
     (["job", "seven"], "Invalid value for 'ID'"),
+    (["transcode", "film.mp4", "--damaged", "maybe"], "'maybe' is not one of 'fail', 'warn' (see"),
+    (["sample", "film.webm"], "no film of H.264 and AAC can be written as .webm; use one of .mp4, "),
     (["frobnicate"], "No such command 'frobnicate'"),
     (["jobs", "--colour"], "No such option: --colour"),
     (["jobs", "--database", "mysql://host/db"], "'mysql://host/db' is not understood"),
@@ -90,9 +97,8 @@ def test_a_database_that_is_not_there_is_6(shell: Shell) -> None:
     folder = shell("submit", "greet", "--database", f"sqlite:///{shell.folder}")
 
     assert (missing.code, refused.code, folder.code) == (6, 6, 6)
-    assert "there is no database at" in missing.err
-    assert "PostgreSQL cannot be reached" in refused.err
-    assert "s3cret" not in refused.err
+    assert "telecine.db: go to the folder where the work was begun, or name its database with --database" in missing.err
+    assert refused.err == "telecine: PostgreSQL cannot be reached: Connection refused (127.0.0.1, port 1)\n"
     assert "cannot be opened" in folder.err
     assert not (shell.folder / "telecine.db").exists()
 
@@ -129,11 +135,32 @@ def test_a_typo_in_a_setting_is_refused_with_a_hint(shell: Shell) -> None:
     assert said.err == "telecine: unknown setting TELECINE_LEASE_SECOND; did you mean TELECINE_LEASE_SECONDS?\n"
 
 
-def test_a_reader_that_leaves_early_causes_no_noise(busy: Shell) -> None:
-    pipe = f"{PROGRAM} config --json | true"
+@pytest.mark.parametrize("command", ["config --json", "config", "events", "events --json"])
+def test_a_reader_that_leaves_early_is_no_fault_and_causes_no_noise(busy: Shell, command: str) -> None:
+    pipe = f"{PROGRAM} {command} | true; exit ${{PIPESTATUS[0]}}"
 
     done = subprocess.run(
-        pipe, shell=True, cwd=busy.folder, env=busy.environ, capture_output=True, text=True, check=False
+        ["bash", "-c", pipe], cwd=busy.folder, env=busy.environ, capture_output=True, text=True, check=False
     )
 
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_key_that_has_no_place_is_not_made(busy: Shell) -> None:
+    path = busy.folder / "attic.key"
+    made = busy.quick("workers", "register", "attic", "--out", "attic.key")
+    written = path.read_text()
+    again = busy.quick("workers", "register", "attic", "--out", "attic.key")
+    nowhere = busy.quick("workers", "register", "attic", "--out", "nowhere/attic.key")
+
+    assert (made.code, again.code, nowhere.code) == (0, 2, 2)
+    assert again.err == "telecine: attic.key is there already: choose another file, or remove that one\n"
+    assert (path.read_text(), path.stat().st_mode & 0o777) == (written, 0o600)
+    assert [key["name"] for key in busy.quick("keys", "--json").json["keys"]] == ["attic"]
+
+
+def test_a_key_that_cannot_be_made_leaves_no_file(shell: Shell) -> None:
+    said = shell.quick("workers", "register", "attic", "--out", "attic.key", "--database", f"sqlite:///{shell.folder}")
+
+    assert said.code == 6
+    assert not (shell.folder / "attic.key").exists()

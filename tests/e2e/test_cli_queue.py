@@ -1,10 +1,14 @@
 """The command line where nothing runs: submit, list, and why things wait."""
 
+import asyncio
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+import telecine
+from telecine.cli.watch import held_words, views_of
 from tests.e2e.cli import Shell, ended, until
 
 
@@ -66,6 +70,57 @@ def test_whoever_waits_hears_that_nobody_serves_the_job(shell: Shell) -> None:
 
         assert "no live worker serves slow/work@1" in said
         assert ("start one with `telecine worker`" in said) == (not options)
+
+
+def test_that_nobody_serves_a_job_is_said_only_if_it_stays_so(shell: Shell) -> None:
+    shell.quick("submit", "slow", '{"end": ""}', "--flows", "some_flows")
+
+    async def story() -> list[tuple[bool, dict[str, str]]]:
+        async with telecine.connect(shell.url) as client, aclosing(views_of(client, 1)) as views:
+            looks = [await anext(views) for _ in range(2)]
+            return [(settled, await held_words(client, view, settled=settled)) for view, settled in looks]
+
+    at_once, later = asyncio.run(story())
+
+    words = "work waits: no live worker serves slow/work@1; start one with `telecine worker`"
+    assert at_once == (False, {})
+    assert later == (True, {"work": words})
+
+
+def test_a_list_has_one_line_for_each_job_and_its_error_below(shell: Shell) -> None:
+    for reason in ("one.\n" * 60, "cancelled"):
+        shell.quick("submit", "greet", "--flows", "some_flows")
+        shell.quick("cancel", "2" if reason == "cancelled" else "1", "--reason", reason)
+
+    narrow = shell("jobs", COLUMNS="80").out.splitlines()
+    wide = shell("jobs", COLUMNS="160").out.splitlines()
+
+    assert [line.split()[0] for line in narrow] == ["job", "2", "1", "cancelled:"]
+    assert narrow[-1].startswith("     cancelled: one. one. one. ")
+    assert (len(narrow[-1]), narrow[-1][-1]) == (80, "…")
+    assert [line.split()[0] for line in wide] == ["job", "2", "1"]
+    assert "cancelled: one. one. one. " in wide[-1]
+
+
+def test_a_job_that_was_cancelled_without_a_reason_says_so_once(shell: Shell) -> None:
+    shell.quick("submit", "greet", "--flows", "some_flows")
+    shell.quick("cancel", "1")
+
+    page, ending, row = shell.quick("job", "1").out, shell.quick("watch", "1").out, shell.quick("jobs").out
+
+    assert page.endswith("\n\ncancelled\n")
+    assert ending.endswith("\nJob 1 cancelled\n")
+    assert "cancelled: " not in page + ending + row
+
+
+def test_a_job_without_log_lines_says_so_beside_them(shell: Shell) -> None:
+    shell.quick("submit", "greet", "--flows", "some_flows")
+
+    told = shell.quick("logs", "1")
+    picky = shell.quick("logs", "1", "--level", "error", "--json")
+
+    assert (told.code, told.out, told.err) == (0, "", "Job 1 has no log lines.\n")
+    assert (picky.out, picky.err) == ("", "Job 1 has no log lines of level error or above.\n")
 
 
 def lines_of(path: Path, count: int) -> str:

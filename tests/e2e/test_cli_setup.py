@@ -1,6 +1,7 @@
 """Doctor, config, help: what somebody looks at before anything runs."""
 
 import asyncio
+import re
 import resource
 import sqlite3
 import subprocess
@@ -53,9 +54,18 @@ def test_the_doctor_finds_nothing_wrong_with_a_fresh_database(shell: Shell) -> N
 def test_the_doctor_starts_and_makes_nothing(here: Shell) -> None:
     said = here("doctor")
 
-    assert said.code == 1
-    assert "there is no database at" in said.out
     assert sorted(path.name for path in here.folder.iterdir()) == ["some_flows.py"]
+    assert said.code == 0, said.out
+    assert "there is none yet at" in said.out
+
+
+def test_the_doctor_minds_a_database_that_nobody_can_make(here: Shell) -> None:
+    missing = here("doctor", "--database", "postgresql://ann@127.0.0.1:1/name")
+    barred = here("doctor", "--database", "sqlite:///some_flows.py/telecine.db")
+
+    assert (missing.code, barred.code) == (1, 1)
+    assert "PostgreSQL cannot be reached: Connection refused" in missing.out
+    assert "some_flows.py is not writable" in barred.out
 
 
 def test_the_doctor_sees_a_derived_column_that_is_wrong(shell: Shell) -> None:
@@ -129,12 +139,25 @@ def test_config_shows_each_value_and_its_source_but_no_password(here: Shell) -> 
     assert "s3cret" not in here.quick("config", "--database", "postgresql://ann:s3cret@host/name").out
 
 
+@pytest.mark.parametrize("columns", ["60", "80", "120", "160", "200"])
+def test_config_cuts_nothing_however_narrow_the_terminal_is(here: Shell, columns: str) -> None:
+    rows = here.quick("config", "--json").json["settings"]
+    told = here("config", COLUMNS=columns, TELECINE_LADDERS='{"tv": [{"height": 480, "kbps": 1200}]}').out
+
+    assert all(len(line) <= int(columns) for line in told.splitlines())
+    assert "…" not in told.replace("//…", "").replace(", …", "")
+    assert [row["name"] for row in rows if not re.search(rf"^{row['name']} ", told, re.MULTILINE)] == []
+    assert "TELECINE_LADDERS" in told
+
+
 def test_help_names_every_command_and_the_exit_codes(here: Shell) -> None:
     text = here("--help").out
 
     for command in COMMANDS:
         assert f" {command} " in text
-    assert "Exit codes: 0 fine, 2 bad input" in text
+    words = " ".join(text.split())
+    assert "Exit codes: 0 fine, 1 the doctor found something or a bug of ours, 2 bad input" in words
+    assert "6 no database, 7 not let in, 130 interrupted." in words
 
 
 def test_help_is_quick(here: Shell) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +13,7 @@ import av.logging
 import pytest
 
 from telecine.media import families
-from telecine.media.boxes import Edit, Fragment, fragments, read_init
+from telecine.media.boxes import Fragment, fragments, read_init
 from telecine.media.child import muxer
 from telecine.media.child.encoder import Encoder, black, timing_of
 from telecine.media.child.segments import check
@@ -24,24 +23,19 @@ from telecine.media.families import FAMILIES, Family, Option
 from telecine.media.orders import MakeInits, Rung, Timing
 from tests.media import drive
 
-RUNG = Rung(name="r", width=320, height=180, crf=23, maxrate=500_000, bufsize=1_000_000, level="3.0", delay=2)
+RUNG = Rung(name="r", width=320, height=180, crf=23, maxrate=500_000, bufsize=1_000_000, level="3.0")
 GRID = Timing(rate=Fraction(24000, 1001), frames=120, gop=12, per_segment=36)
 SOFTWARE = [name for name, family in FAMILIES.items() if not family.hardware]
 
 
-def coded(rung: Rung = RUNG, *, segment: int = 0, frames: int = 40, threads: int = 1) -> tuple[bytes, list[bytes]]:
+def made(rung: Rung = RUNG, *, segment: int = 0, frames: int = 40, threads: int = 1) -> tuple[bytes, list[Fragment]]:
     encoder = Encoder(rung, GRID, segment=segment, threads=threads)
     first = segment * GRID.per_segment
     parts = [part for n in range(first, first + frames) for part in encoder.encode(black(rung), n)]
     parts += encoder.finish()
     assert encoder.init is not None
-    return encoder.init, parts
-
-
-def made(rung: Rung = RUNG, **how: int) -> tuple[bytes, list[Fragment]]:
-    init, parts = coded(rung, **how)
-    facts = read_init(init)
-    return init, [one for part in parts for one in fragments(part, facts)]
+    facts = read_init(encoder.init)
+    return encoder.init, [one for part in parts for one in fragments(part, facts)]
 
 
 @pytest.fixture
@@ -122,39 +116,14 @@ def test_fragments_come_as_the_plan_counts_them() -> None:
     assert [time for part in parts for time in part.times()] == [n * 1001 for n in range(36, 76)]
 
 
-@pytest.mark.parametrize("family", SOFTWARE)
-@pytest.mark.parametrize("frames", [1, 2, 3, 40])
-def test_ffmpeg_itself_reads_each_frame_at_its_time(frames: int, family: str) -> None:
-    """However few there are: then the encoder reorders nothing, and the muxer writes no offsets."""
-    init, parts = coded(replace(RUNG, family=family), segment=1, frames=frames)
-
-    with av.open(io.BytesIO(init + b"".join(parts)), format="mp4") as shown:
-        packets = [(packet.pts, packet.dts) for packet in shown.demux(video=0) if packet.size]
-
-    assert sorted(pts for pts, _ in packets) == [n * 1001 for n in range(36, 36 + frames)]
-    assert all(dts <= pts for pts, dts in packets)
-
-
-def test_a_plan_from_before_gets_the_init_that_it_knows() -> None:
-    init, parts = made(replace(RUNG, delay=0), segment=1)
-
-    assert read_init(init).edits == ()
-    assert [time for part in parts for time in part.times()] == [n * 1001 for n in range(36, 76)]
-
-
-def test_a_frame_that_would_be_shown_before_it_is_decoded_is_refused() -> None:
-    with pytest.raises(Refused, match="before it is decoded"):
-        coded(replace(RUNG, delay=1))
-
-
-def test_an_init_says_size_colour_codec_and_delay() -> None:
+def test_an_init_says_size_colour_codec_and_no_edit_list() -> None:
     init, _ = made(replace(RUNG, colour=(6, 6, 6)))
 
     facts = read_init(init)
 
     assert (facts.timescale, facts.codecs, facts.width, facts.height) == (24000, "avc1.64001E", 320, 180)
     assert facts.colour == (6, 6, 6, False)
-    assert facts.edits == (Edit(duration=0, media_time=2 * 1001),)
+    assert facts.edits == ()
     assert b"Lavf" not in init
     assert b"btrt" not in init
 

@@ -25,7 +25,7 @@ Inits = Callable[..., dict[str, bytes]]
 GRID = Timing(rate=Fraction(25), frames=85, gop=25, per_segment=25)
 BIG = Rung(
     name="big", width=320, height=180, crf=20, maxrate=900_000, bufsize=1_800_000, level="3.0", preset="ultrafast",
-    colour=BT601, delay=2,
+    colour=BT601,
 )  # fmt: skip
 SMALL = replace(BIG, name="small", width=160, height=90, crf=26)
 

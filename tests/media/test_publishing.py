@@ -5,15 +5,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import av
-import pytest
-
 from telecine.facts import Shelved
 from telecine.flows.transcode.plan import Plan
 from telecine.flows.transcode.publishing import working_files
 from telecine.media.plain import from_plain
 from telecine.wiring import housekeeping
-from tests.media.paint import read_number
 from tests.media.theatre import Theatre, faults_of, play, small, until
 
 Source = Callable[[str], Path]
@@ -63,26 +59,6 @@ def test_what_was_given_up_or_begun_by_another_encoder_is_left(finished: Finishe
         assert {named[id_].kept.name.partition("/")[0] for id_ in given_up} == {"90p"}
         assert {named[id_].kept.name.partition("/")[0] for id_ in begun} == {"90p", "180p"}
         assert {named[id_].stage for id_ in begun} == {"fetch", "video"}
-
-    finished(tmp_path)
-    play(story, tmp_path)
-
-
-def test_players_made_of_ffmpeg_show_each_picture_at_its_time_and_beside_its_sound(
-    finished: Finished, tmp_path: Path
-) -> None:
-    """Its reader shows pictures late whose offsets are negative, so there are none."""
-
-    async def story(house: Theatre) -> None:
-        master = str(await house.exported(1) / "master.m3u8")
-
-        with av.open(master) as stream:
-            shown = [(read_number(frame), frame.time) for frame in stream.decode(video=0)]
-        with av.open(master) as stream:
-            sound = next(stream.decode(audio=0))
-
-        assert shown == [(number, pytest.approx(number / 25)) for number in range(85)]
-        assert sound.time == pytest.approx(0, abs=1024 / 48_000)
 
     finished(tmp_path)
     play(story, tmp_path)

@@ -32,7 +32,8 @@ HELP = """Durable media processing: every task is a leased row in a SQL database
 
 Settings come from TELECINE_* variables or telecine.toml; `telecine config` shows them.
 
-Exit codes: 0 fine, 2 bad input, 3 not found, 4 conflict, 5 the job failed, 6 no database."""
+Exit codes: 0 fine, 1 the doctor found something or a bug of ours, 2 bad input, 3 not found, 4 conflict, \
+5 the job failed, 6 no database, 7 not let in, 130 interrupted."""
 
 app = typer.Typer(
     name="telecine",
@@ -91,9 +92,12 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read us has left; Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        return _unread()
+    except SystemExit as ended:
+        # Typer makes this of a broken pipe that it sees itself, with the code of a fault.
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        return _unread()
     except Exception as error:
         # Typer's own errors; their class has moved between its releases, this method has not.
         sentence = getattr(error, "format_message", None)
@@ -107,12 +111,19 @@ def run(arguments: Sequence[str]) -> int:
         return BAD_INPUT
 
 
+def _unread() -> int:
+    """Whoever read us has left, and that is fine; Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK
+
+
 _WRONG = {
     "int_parsing": "{given!r} is not a whole number",
     "int_from_float": "{given!r} is not a whole number",
     "float_parsing": "{given!r} is not a number",
     "greater_than_equal": "{given} is too small; the least is {ge}",
     "less_than_equal": "{given} is too much; the most is {le}",
+    "value_error": "{error}",  # of choices: Typer's own words, which name them
 }
 
 
@@ -123,4 +134,5 @@ def _reword(error: Exception) -> None:
         return
     first = faults()[0]
     words = _WRONG.get(first["type"], "{given!r} does not fit")
-    error.message = words.format(given=first["input"], **first.get("ctx", {}))  # type: ignore[attr-defined]
+    said = words.format(given=first["input"], **first.get("ctx", {}))
+    error.message = said.rstrip(".")  # type: ignore[attr-defined]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from telecine.errors import Conflict, NotAllowed, NotFound, Refused, StoreError, TelecineError
+from telecine.errors import Conflict, NotAllowed, NotFound, Refused, SchemaMissing, StoreError, TelecineError
 
 if TYPE_CHECKING:
     import asyncio
 
     from telecine.client import Client
-    from telecine.settings import Loaded
+    from telecine.settings import Loaded, Settings
 
 Database = Annotated[
     str | None,
@@ -71,11 +71,27 @@ def settings_for(database: str | None, given: Mapping[str, Any] | None = None) -
     return load(given={"database_url": database, **(given or {})})
 
 
+def settings_there(database: str | None) -> Settings:
+    """Settings for a command that brings no work: it makes no SQLite file, and says where one may be."""
+    from telecine.store.open import dialect_of
+    from telecine.wiring import sqlite_path
+
+    settings = settings_for(database).settings
+    url = settings.database_url
+    if dialect_of(url) == "sqlite" and not sqlite_path(url).exists():
+        raise SchemaMissing(
+            f"there is no database at {sqlite_path(url)}: go to the folder where the work was begun, or name its "
+            "database with --database; `telecine migrate` makes a new one"
+        )
+    return settings
+
+
 @asynccontextmanager
 async def session(database: str | None, *, create: bool = False) -> AsyncIterator[Client]:
     """A client for one command; only commands that bring work make a SQLite file that is not there."""
     from telecine.client import Client
     from telecine.wiring import open_engine
 
-    async with open_engine(settings_for(database).settings, create=create) as parts:
+    settings = settings_for(database).settings if create else settings_there(database)
+    async with open_engine(settings, create=create) as parts:
         yield Client(parts)

@@ -137,6 +137,9 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     from telecine.store.vitals import vitals
     from telecine.wiring import open_engine
 
+    if (not_yet := _not_yet(settings)) is not None:
+        yield not_yet
+        return
     address = settings.shown("database_url")
     try:
         async with open_engine(settings, create=False, checked=False) as parts:
@@ -153,6 +156,20 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
                 yield check
     except TelecineError as error:
         yield Check("database", "wrong", f"{error} ({address})")
+
+
+def _not_yet(settings: Settings) -> Check | None:
+    """A SQLite file that is not there is no fault where it can be made: whoever brings work makes it."""
+    from telecine.store.open import dialect_of
+    from telecine.wiring import sqlite_path
+
+    path = sqlite_path(settings.database_url)
+    if dialect_of(settings.database_url) != "sqlite" or path.exists():
+        return None
+    place = _folder("database", path.parent)
+    if place.verdict == "wrong":
+        return place
+    return Check("database", "ok", f"there is none yet at {path}; `transcode`, `submit` and `serve` make it")
 
 
 def _durability(signs: Vitals) -> Check:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -129,10 +131,11 @@ def register(
         from telecine.wiring import open_engine
 
         life = None if days is None else round(days * DAY)
-        async with open_engine(settings_for(database).settings) as parts:
-            key = await Keys(parts.store, parts.world).issue(Scope.WORKER, name=name, life=life)
-        if out is not None:
-            _write_key(out, key.text)
+        with _reserved(out) as file:
+            async with open_engine(settings_for(database).settings) as parts:
+                key = await Keys(parts.store, parts.world).issue(Scope.WORKER, name=name, life=life)
+            if file is not None:
+                file.write(f"{key.text}\n")
         shown = {"id": key.id, "name": name, "expires_at": key.expires_at}
         if as_json:
             show.print_json({**shown, "file": str(out)} if out is not None else {**shown, "key": key.text})
@@ -144,15 +147,26 @@ def register(
     perform(ask())
 
 
-def _write_key(path: Path, text: str) -> None:
+@contextmanager
+def _reserved(path: Path | None) -> Iterator[TextIO | None]:
+    """A new file for its owner only, made before the key is: a key that has no place must not be valid."""
     from telecine.errors import BadSpec
 
+    if path is None:
+        yield None
+        return
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise BadSpec(f"{path} is there already: choose another file, or remove that one") from None
     except OSError as error:
         raise BadSpec(f"the key cannot be put into {path}: {error.strerror}") from error
-    with os.fdopen(handle, "w") as file:
-        file.write(f"{text}\n")
+    try:
+        with os.fdopen(handle, "w") as file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 # -- flows -----------------------------------------------------------------------------------------

@@ -114,8 +114,9 @@ def _error(view: JobView) -> list[RenderableType]:
     if not view.error:
         return []
     where = f" in {view.error['stage']}, attempt {view.error['attempt']}" if view.error.get("stage") else ""
-    words = Text.assemble(("\n" + str(view.error.get("code", "error")), "red bold"), where, ": ")
-    return [words.append(str(view.error.get("message", "")))]
+    code = str(view.error.get("code", "error"))
+    rest = show.fault(f"{code}{where}", view.error.get("message")).removeprefix(code)
+    return [Text.assemble("\n", (code, "red bold"), rest)]
 
 
 def _warnings(view: JobView) -> list[RenderableType]:

@@ -40,6 +40,8 @@ RunAt = Annotated[
 ]
 Version = Annotated[int | None, typer.Option(min=1, help="Only if nobody has edited it since this version.")]
 
+PAST = "-2h"  # how long ago is written
+
 
 def jobs(
     *,
@@ -64,8 +66,8 @@ def jobs(
                 flow=flow,
                 owner=owner,
                 subject=subject_of(subject),
-                since=None if since is None else moment_of(since, now),
-                until=None if until is None else moment_of(until, now),
+                since=None if since is None else moment_of(since, now, PAST),
+                until=None if until is None else moment_of(until, now, PAST),
                 cursor=cursor,
                 limit=limit,
             )
@@ -83,9 +85,7 @@ def _print_page(page: Page[JobLine], now: Instant) -> None:
         return
     when = ["submitted (UTC)"] if show.is_wide() else []
     table = show.table("job", "flow", "status", "progress", *when, "age", "took", "about", right=["job"])
-    for line in page.items:
-        table.add_row(*_row(line, now))
-    show.console().print(table)
+    show.print_rows(table, [_row(line, now) for line in page.items], [_below(line) for line in page.items])
     if page.next:
         show.console().print(show.dim(f"More: --cursor {page.next}"))
 
@@ -100,11 +100,25 @@ def _row(line: JobLine, now: Instant) -> list[str | Text]:
 
 def _about(line: JobLine) -> str:
     parts = ["/".join(line.subject or ())]
-    if line.error:
-        parts.append(show.short(f"{line.error.get('code')}: {line.error.get('message')}", 60))
-    elif line.warning_count:
+    if line.error and show.is_roomy():
+        parts.append(show.short(_fault(line), 60))
+    elif line.warning_count and not line.error:
         parts.append(show.count(line.warning_count, "warning"))
     return "  ".join(part for part in parts if part)
+
+
+def _below(line: JobLine) -> Text | None:
+    """The error, where there is no room for it beside the rest; not that a cancelled job was cancelled."""
+    from rich.text import Text
+
+    if not line.error or show.is_roomy() or _fault(line) == line.status:
+        return None
+    return Text(_fault(line), style=show.TONES[line.status])
+
+
+def _fault(line: JobLine) -> str:
+    error = line.error or {}
+    return show.fault(error.get("code"), error.get("message"))
 
 
 def job(job_id: JobNumber, database: Database = None, as_json: AsJson = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,8 +59,11 @@ async def _print_all(client: Client, job_id: int, level: str | None, *, follow: 
                 show.print_line(asdict(line)) if as_json else _print(line)
             last = lines[-1].id
         if ended:
-            return
+            break
         await asyncio.sleep(LOOK_SECONDS)
+    if not last:
+        which = "" if level is None else f" of level {level} or above"
+        print(f"Job {job_id} has no log lines{which}.", file=sys.stderr)
 
 
 def _print(line: LogLine) -> None:

@@ -44,7 +44,7 @@ def length_of(text: str) -> Millis:
     return round(float(match[1]) * _UNITS[match[2]])
 
 
-def moment_of(text: str, now: Instant) -> Instant:
+def moment_of(text: str, now: Instant, example: str = "+10m") -> Instant:
     """`+10m` from now, `-10m` before now, or a date and time; without a zone it is UTC."""
     if text[:1] in "+-" and text[1:]:
         length = length_of(text[1:])
@@ -52,7 +52,8 @@ def moment_of(text: str, now: Instant) -> Instant:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise BadSpec(f"{text!r} is not a moment; write +10m, or a date and time like 2030-01-31T18:00 (UTC)") from None
+        words = f"write {example}, or a date and time like 2030-01-31T18:00 (UTC)"
+        raise BadSpec(f"{text!r} is not a moment; {words}") from None
     return round((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp() * SECOND)
 
 

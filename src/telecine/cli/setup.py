@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from telecine.cli import show
 from telecine.cli.common import AsJson, Database, perform, settings_for
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+# Below this width four columns leave no room for what a setting is for.
+TABLE_WIDTH = 160
+INDENT = 4
 
 
 def migrate(database: Database = None, as_json: AsJson = False) -> None:
@@ -41,9 +51,38 @@ def config(database: Database = None, as_json: AsJson = False) -> None:
     if as_json:
         show.print_json({"settings": rows})
         return
+    if show.console().width >= TABLE_WIDTH:
+        _print_table(rows)
+    else:
+        _print_pairs(rows)
+
+
+def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
     table = show.table("setting", "value", "source", "what it is for")
+    table.columns[0].min_width = max(len(row["name"]) for row in rows)
+    table.columns[1].no_wrap, table.columns[1].overflow = False, "fold"
     for row in rows:
-        value = ", ".join(row["value"]) if isinstance(row["value"], tuple) else str(row["value"])
-        source = row["source"]
-        table.add_row(row["name"], value, show.dim(source) if source == "default" else source, row["description"])
+        table.add_row(row["name"], _value(row), _source(row), row["description"])
     show.console().print(table)
+
+
+def _print_pairs(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Two lines for each: what it is set to; by whom, and what it is for."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for row in rows:
+        show.console().print(Text.assemble((row["name"], "bold"), "  ", _value(row)), overflow="fold")
+        below = Text.assemble(_source(row), ": ", row["description"])
+        show.console().print(Padding(below, (0, 0, 0, INDENT)))
+
+
+def _value(row: Mapping[str, Any]) -> str:
+    return ", ".join(row["value"]) if isinstance(row["value"], tuple) else str(row["value"])
+
+
+def _source(row: Mapping[str, Any]) -> Text:
+    from rich.text import Text
+
+    source = row["source"]
+    return show.dim(source) if source == "default" else Text(source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 # A pipe has no width: lines that are meant for grep shall not be cut.
 PIPE_WIDTH = 200
 WIDE = 110
+ROOMY = 150
 BAR_WIDTH = 24
+NARROWEST = 3
 
 TONES = {
     "pending": "bright_black",
@@ -81,6 +83,44 @@ def table(*columns: str, right: Iterable[str] = ()) -> Table:
         made.add_column(name, justify="right" if name in right else "left", no_wrap=True, overflow="ellipsis")
     made.add_column(columns[-1], overflow="fold")
     return made
+
+
+def print_rows(table: Table, rows: Sequence[Sequence[str | Text]], notes: Sequence[Text | None]) -> None:
+    """Print a table, one line for each row, with what is to be noted of a row below it."""
+    from rich.segment import Segment, Segments
+    from rich.text import Text
+
+    lines = [[one_line(cell) for cell in cells] for cells in rows]
+    heads = [str(column.header) for column in table.columns]
+    for column, width in zip(table.columns, _widths([heads, *lines]), strict=True):
+        column.no_wrap, column.overflow, column.width = True, "ellipsis", width
+    for cells in lines:
+        table.add_row(*cells)
+    for line, note in zip(console().render_lines(table, pad=False), [None, *notes], strict=True):
+        console().print(Segments([*line, Segment.line()]), end="")
+        if note is not None:
+            console().print(Text.assemble("     ", one_line(note)), no_wrap=True, overflow="ellipsis")
+
+
+def _widths(lines: Sequence[Sequence[str | Text]]) -> list[int]:
+    """How wide the columns are: the widest gives way, never the first, whose words are typed again."""
+    from rich.cells import cell_len
+
+    widths = [max(cell_len(str(cell)) for cell in column) for column in zip(*lines, strict=True)]
+    gaps = 2 * (len(widths) - 1)
+    while sum(widths) + gaps > console().width and max(widths[1:]) > NARROWEST:
+        widths[widths.index(max(widths[1:]), 1)] -= 1
+    return widths
+
+
+def one_line(words: str | Text) -> str | Text:
+    """The same without line breaks; what has none is left as it is."""
+    return " ".join(str(words).split()) if len(f"{words}.".splitlines()) > 1 else words
+
+
+def is_roomy() -> bool:
+    """Is there room for a sentence beside the columns of a list?"""
+    return console().width >= ROOMY
 
 
 def is_wide() -> bool:
@@ -171,6 +211,11 @@ def is_terminal() -> bool:
 
 def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def fault(what: object, message: object) -> str:
+    """What went wrong and how that is told; the word once where one is the other."""
+    return ": ".join(dict.fromkeys(str(part) for part in (what, message) if part))
 
 
 def short(text: str, most: int) -> str:

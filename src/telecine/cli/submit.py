@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from telecine.cli import show
-from telecine.cli.common import AsJson, Database, perform, session
+from telecine.cli.common import AsJson, Database, perform, session, settings_for
 from telecine.cli.parse import moment_of, spec_of, subject_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ Flows = Annotated[
     list[str] | None, typer.Option(metavar="MODULE", help="Register the flows of this Python module first; repeatable.")
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay until the job has ended; exit 5 if it did not complete.")]
+
+TRANSCODE = "transcode"  # the flow that comes along
 
 
 def submit(  # each option is a parameter: that is typer's way
@@ -75,6 +77,8 @@ async def _submit(
     as_json: bool,
     wait: bool,
 ) -> int | None:
+    if flow == TRANSCODE and not modules:
+        _check(wanted["spec"], database)
     async with session(database, create=True) as client:
         await _register(client, modules)
         when = None if run_at is None else moment_of(run_at, await client.now())
@@ -90,6 +94,14 @@ async def _submit(
 
             return await follow(client, submitted.job_id, as_json=as_json)
     return None
+
+
+def _check(spec: Any, database: str | None) -> None:
+    """A spec that could only fail is refused here, as over HTTP, before it is a job."""
+    from telecine.flows.transcode.spec import parse
+    from telecine.videos.allowing import check_wishes
+
+    check_wishes(parse(spec), settings_for(database).settings.ladders)
 
 
 async def _register(client: Client, modules: list[str]) -> None:

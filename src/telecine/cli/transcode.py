@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.5
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE…", help="Paths, http(s):// or s3://", show_default=False)]
 Folder = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--output", "-o", metavar="DIR", help="Write the stream there; it plays while it grows."),
 ]
 LadderName = Annotated[
@@ -110,11 +110,13 @@ def _address(file: str) -> str:
     return file if "://" in file else str(Path(file).absolute())
 
 
-def _folder(output: Path | None, spec: TranscodeSpec, count: int) -> Path | None:
+def _folder(output: str | None, spec: TranscodeSpec, count: int) -> Path | None:
     """One file goes into the folder itself, several each into one of their own."""
-    if output is None or count == 1:
-        return output
-    return output / Path(spec.source).stem
+    if output is None:
+        return None
+    if not output.strip():
+        raise BadSpec("-o names no folder; `-o .` is the one that you are in")
+    return Path(output) if count == 1 else Path(output, Path(spec.source).stem)
 
 
 def _check_places(files: Sequence[str], folders: Sequence[Path | None]) -> None:
@@ -130,11 +132,35 @@ def _check_places(files: Sequence[str], folders: Sequence[Path | None]) -> None:
         taken[folder] = file
         if folder.exists():
             with Export(folder, ""):
-                pass
-            continue
-        parent = next(one for one in folder.absolute().parents if one.exists())
-        if not parent.is_dir() or not os.access(parent, os.W_OK):
-            raise BadSpec(f"there can be no folder {folder}: {parent} cannot be written to")
+                _try_to_write(folder)
+        else:
+            _try_to_make(folder)
+
+
+def _try_to_write(folder: Path) -> None:
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise BadSpec(f"nothing can be written into {folder}: {error.strerror}") from error
+
+
+def _try_to_make(folder: Path) -> None:
+    """Make it and take it away again: rights alone do not tell, and a command that refuses leaves nothing behind."""
+    whole = folder.absolute()
+    parent = next(one for one in whole.parents if one.exists())
+    lacking = [one for one in (whole, *whole.parents) if parent in one.parents]
+    made: list[Path] = []
+    try:
+        for one in reversed(lacking):
+            if not one.exists():  # `new/..` is there as soon as `new` is
+                one.mkdir()
+                made.append(one)
+    except OSError as error:
+        raise BadSpec(f"there can be no folder {folder}: {parent} lets none be made ({error.strerror})") from error
+    finally:
+        with suppress(OSError):  # somebody has put something into it meanwhile: then it is his
+            for one in reversed(made):
+                one.rmdir()
 
 
 @asynccontextmanager

@@ -60,7 +60,7 @@ class Screen:
         if self._live is not None:
             from rich.console import Group
 
-            self._live.update(Group(*(_picture(file, states[file.job_id]) for file in self._files)))
+            self._live.update(Group(*(picture(file, states[file.job_id]) for file in self._files)))
             return
         for file in self._files:
             self._line(file, states[file.job_id])
@@ -87,12 +87,13 @@ def told(sentence: str, *, as_json: bool) -> None:
     print(sentence, file=sys.stderr if as_json else sys.stdout, flush=True)
 
 
-def _picture(file: File, state: Progress) -> RenderableType:
+def picture(file: File, state: Progress) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    head = Text.assemble((file.name, "bold"), f"  job {state.job_id}  ")
+    # Each on one line however narrow the terminal: what breaks jumps while it is drawn anew.
+    head = Text(no_wrap=True, overflow="ellipsis").append(file.name, style="bold").append(f"  job {state.job_id}  ")
     head.append_text(show.state(state.status))
     if file.how != "submitted":
         head.append(f"  {file.how}", style="dim")
@@ -106,8 +107,11 @@ def _picture(file: File, state: Progress) -> RenderableType:
     if state.eta is not None and state.percent > 1:
         pace.append(f"about {show.span(state.eta)} left")
     everything = show.bar(state.percent / 100, style=show.TONES[state.status])
-    bars.add_row(Text("all", style="bold"), "", everything, show.dim(", ".join(pace)))
-    return Group(head, bars)
+    bars.add_row(Text("all", style="bold"), "", everything, "")
+    for column in bars.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    tempo = [Text(", ".join(pace), style="bright_black", no_wrap=True, overflow="ellipsis")] if pace else []
+    return Group(head, bars, *tempo)
 
 
 def _tone(one: Quality) -> str:
@@ -155,7 +159,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     if summary["status"] != Status.COMPLETED:
         error = summary["error"] or {}
         where = f" in {error['stage']}" if error.get("stage") else ""
-        out.print(f"{summary['file']}: {summary['status']}{where}: {error.get('message', '')}", style="red")
+        fault = show.fault(f"{summary['status']}{where}", error.get("message"))
+        out.print(f"{summary['file']}: {fault}", style="red")
         return
     table = show.table("quality", "size", "segments", "bytes", "bit rate", "", right=["segments", "bytes", "bit rate"])
     left_out = [one for one in summary["qualities"] if one["status"] == "skipped"]

@@ -89,7 +89,8 @@ def _error(state: Progress) -> list[RenderableType]:
     lines: list[RenderableType] = [Text(f"Warning: {warning}", style="yellow") for warning in state.warnings]
     if state.error:
         where = f" in {state.error['stage']}" if state.error.get("stage") else ""
-        lines.append(Text(f"{state.error.get('code')}{where}: {state.error.get('message', '')}", style="red"))
+        fault = show.fault(f"{state.error.get('code')}{where}", state.error.get("message"))
+        lines.append(Text(fault, style="red"))
     return lines
 
 

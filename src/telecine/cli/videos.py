@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from telecine.cli import show
-from telecine.cli.common import AsJson, Database, perform, settings_for
+from telecine.cli.common import AsJson, Database, perform, settings_there
 from telecine.errors import BadSpec
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def videos(
         from telecine.videos.standing import videos_of
         from telecine.wiring import open_engine
 
-        async with open_engine(settings_for(database).settings, create=False) as parts:
+        async with open_engine(settings_there(database), create=False) as parts:
             page = await videos_of(parts.engine, owner=owner, status=cast(Any, status), cursor=cursor, limit=limit)
             now = await now_of(parts)
         if as_json:
@@ -69,20 +69,23 @@ def _print_page(page: Page[Video], now: Instant) -> None:
         print("No videos.")
         return
     table = show.table("video", "status", "length", "qualities", "version", "age", "newest job", right=["version"])
-    for one in page.items:
-        length = one.facts.get("duration_ms")
-        table.add_row(
-            one.id,
-            show.state(one.status, show.VIDEO_TONES),
-            "" if length is None else show.span(length),
-            " ".join(one.facts.get("qualities") or ()),
-            str(one.version or ""),
-            "" if one.created_at is None else show.span(now - one.created_at, most=1),
-            _job(one),
-        )
-    show.console().print(table)
+    notes = [None if show.is_roomy() else _fault(one) for one in page.items]
+    show.print_rows(table, [_row(one, now) for one in page.items], notes)
     if page.next:
         show.console().print(show.dim(f"More: --cursor {page.next}"))
+
+
+def _row(one: Video, now: Instant) -> list[str | Text]:
+    length = one.facts.get("duration_ms")
+    return [
+        one.id,
+        show.state(one.status, show.VIDEO_TONES),
+        "" if length is None else show.span(length),
+        " ".join(one.facts.get("qualities") or ()),
+        str(one.version or ""),
+        "" if one.created_at is None else show.span(now - one.created_at, most=1),
+        _job(one),
+    ]
 
 
 def _job(one: Video) -> Text:
@@ -97,9 +100,20 @@ def _job(one: Video) -> Text:
         return words.append(f"  {one.beside}", style="yellow")
     if one.status == "processing":
         return words.append(f"  {job.progress:.0%}")
-    if one.status == "failed" and job.error:
-        return words.append(f"  {show.short(str(job.error.get('message', '')), 60)}", style="red")
+    if show.is_roomy() and (fault := _fault(one)) is not None:
+        fault.truncate(60, overflow="ellipsis")
+        return words.append("  ").append_text(fault)
     return words
+
+
+def _fault(one: Video) -> Text | None:
+    """Why there is nothing to watch."""
+    from rich.text import Text
+
+    job = one.open_job or one.job
+    if one.status != "failed" or one.beside or job is None or not job.error:
+        return None
+    return Text(str(job.error.get("message", "")), style="red")
 
 
 def video(
@@ -124,7 +138,7 @@ def video(
         from telecine.videos.standing import page_of
         from telecine.wiring import open_engine
 
-        settings = settings_for(database).settings
+        settings = settings_there(database)
         async with open_engine(settings, create=False) as parts:
             said = await _decide(parts, video_id, (rollback, to), (keep, let_go))
             now = await now_of(parts)
@@ -146,7 +160,7 @@ async def _delete(video_id: str, database: str | None, as_json: bool) -> None:
     from telecine.client import Client
     from telecine.wiring import open_engine
 
-    async with open_engine(settings_for(database).settings, create=False) as parts:
+    async with open_engine(settings_there(database), create=False) as parts:
         await Client(parts).delete_video(video_id)
     if as_json:
         show.print_json({"id": video_id, "deleted": True})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 30
 LOOK_SECONDS = 0.5
+SETTLE_SECONDS = 2.0
 FRAMES = 8
 
 Which = Annotated[
@@ -69,14 +70,37 @@ async def held_up(client: Client, view: JobView) -> dict[str, Waiting]:
     }
 
 
-def _held_words(held: dict[str, Waiting], now: Instant) -> list[str]:
+async def held_words(client: Client, view: JobView, *, settled: bool) -> dict[str, str]:
+    """By stage, what holds a job up; that nobody serves it only if it stays so: a worker may just be starting."""
     from telecine.cli.jobpage import start_of
 
-    return [
-        f"{stage} waits: {one.text}{start_of(one, now)}"
+    now = await client.now()
+    return {
+        stage: f"{stage} waits: {one.text}{start_of(one, now)}"
         + ("; start one with `telecine worker`" if one.reason == "no_worker" else "")
-        for stage, one in held.items()
-    ]
+        for stage, one in (await held_up(client, view)).items()
+        if settled or one.reason != "no_worker"
+    }
+
+
+async def views_of(client: Client, job_id: int) -> AsyncGenerator[tuple[JobView, bool]]:
+    """Each state of a job, and once more, with True, when it has not changed for a while."""
+    import asyncio
+
+    changes = client.watch(job_id)
+    view = await anext(changes)
+    while True:
+        yield view, False
+        if Status(view.status).is_final:
+            return
+        coming = asyncio.ensure_future(anext(changes))
+        try:
+            if not (await asyncio.wait({coming}, timeout=SETTLE_SECONDS))[0]:
+                yield view, True
+            view = await coming
+        finally:
+            coming.cancel()
+            await asyncio.wait({coming})  # what it was asking must be over before the database is closed
 
 
 async def _print_changes(client: Client, job_id: int) -> JobView:
@@ -103,8 +127,8 @@ def _brief(view: JobView) -> dict[str, Any]:
 
 async def _print_lines(client: Client, job_id: int) -> JobView:
     """A line for every change of status or of a stage, and for every tenth of progress."""
-    last = None
-    async for view in client.watch(job_id):
+    last, told = None, set[str]()
+    async for view, settled in views_of(client, job_id):
         shape = (view.status, int(view.progress * 10), [stage.state for stage in view.stages])
         if shape != last:
             busy = [f"{s.name} {s.progress:.0%}" for s in view.stages if s.state == "running"]
@@ -112,8 +136,12 @@ async def _print_lines(client: Client, job_id: int) -> JobView:
             print(
                 f"{show.utc(await client.now())}  job {view.id}  {view.status}  {view.progress:.0%}{rest}", flush=True
             )
-            for words in _held_words(await held_up(client, view), await client.now()):
-                print(f"  {words}", flush=True)
+            told.clear()
+        if shape != last or settled:
+            held = await held_words(client, view, settled=settled)
+            for stage in [stage for stage in held if stage not in told]:
+                print(f"  {held[stage]}", flush=True)
+            told |= held.keys()
         last = shape
     print(_ending(view))
     return view
@@ -123,19 +151,20 @@ def _ending(view: JobView) -> str:
     took = "" if view.started_at is None or view.ended_at is None else show.span(view.ended_at - view.started_at)
     if view.status == Status.COMPLETED:
         warned = f", with {show.count(view.warning_count, 'warning')}" if view.warning_count else ""
-        return f"Job {view.id} completed{f' in {took}' if took else ''}{warned}."
+        done = f"Job {view.id} completed{f' in {took}' if took else ''}{warned}."
+        return f"{done}\n`telecine job {view.id}` shows its results." if view.results or view.outputs else done
     error = view.error or {}
     where = f" in {error['stage']}" if error.get("stage") else ""
-    return f"Job {view.id} {view.status}{where}: {error.get('message', '')}".rstrip(": ")
+    return f"Job {view.id} {show.fault(f'{view.status}{where}', error.get('message'))}"
 
 
 async def _draw(client: Client, job_id: int) -> JobView:
     from rich.live import Live
 
     with Live(console=show.console(), refresh_per_second=FRAMES) as live:
-        async for view in client.watch(job_id):
-            held = _held_words(await held_up(client, view), await client.now())
-            live.update(_picture(view, held))
+        async for view, settled in views_of(client, job_id):
+            held = await held_words(client, view, settled=settled)
+            live.update(_picture(view, [*held.values()]))
     show.console().print(_ending(view), style=show.TONES.get(view.status, ""))
     return view
 

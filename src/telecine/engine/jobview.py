@@ -124,7 +124,7 @@ def _job(row: Row, graph: Graph, begun: Row) -> JobView:
     for item in loads(row["tasks"], []):
         counts.setdefault(item["stage"], {})[item["state"]] = item["count"]
         if item["state"] in (State.RUNNING, State.READY):
-            running[item["stage"]] = running.get(item["stage"], 0.0) + item["progress"]
+            running[item["stage"]] = running.get(item["stage"], 0.0) + item.get("progress", 0.0)
     seen = [*loads(begun["attempts"], []), *loads(begun["running"], [])]
     problems = loads(begun["problems"], [])
     return JobView(

@@ -47,15 +47,10 @@ class InitFacts:
     default_size: int = 0
     default_flags: int = 0
 
-    @property
-    def begin(self) -> int:
-        """Where the edit list begins: what is at this time is shown at 0."""
-        return next((edit.media_time for edit in self.edits if edit.media_time >= 0), 0)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """One moof and its mdat. `shifts` are composition offsets, signed; `begin` is the init's."""
+    """One moof and its mdat. `shifts` are composition offsets, signed."""
 
     offset: int
     size: int
@@ -65,7 +60,6 @@ class Fragment:
     durations: tuple[int, ...]
     sizes: tuple[int, ...]
     shifts: tuple[int, ...]
-    begin: int
     first_is_key: bool
     first_end: int  # from the fragment's own begin to the end of its first sample
 
@@ -79,7 +73,7 @@ class Fragment:
 
     def times(self) -> list[int]:
         """When its samples are shown, in order of showing."""
-        at, shown = self.start - self.begin, []
+        at, shown = self.start, []
         for duration, shift in zip(self.durations, self.shifts, strict=True):
             shown.append(at + shift)
             at += duration
@@ -187,7 +181,6 @@ def _fragment(data: bytes, moof: Box, mdat: Box, init: InitFacts | None) -> Frag
         durations=run.durations,
         sizes=run.sizes,
         shifts=run.shifts,
-        begin=init.begin if init else 0,
         first_is_key=not run.first_flags & _NOT_SYNC,
         first_end=begin - moof.start + run.sizes[0],
     )

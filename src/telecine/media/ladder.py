@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from telecine.media.colour import of_renditions
-from telecine.media.levels import BFRAMES, DELAY, LEVELS, REFS, level_for
+from telecine.media.levels import BFRAMES, LEVELS, REFS, level_for
 from telecine.media.orders import Rung
 from telecine.media.source import Picture
 
@@ -179,7 +179,6 @@ def _rung(step: Step, size: tuple[int, int], rate: Fraction) -> Rung:
         preset=step.preset,
         refs=REFS,
         bframes=BFRAMES,
-        delay=DELAY,
         required=step.required,
         lossless=step.lossless,
     )

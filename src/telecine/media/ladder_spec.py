@@ -64,7 +64,7 @@ def _step(rung: object, where: str, taken: set[str]) -> Step:
         raise BadSpec(f'{where} has no height; give the short side in pixels, or "source"')
     kbps = _number(rung, "kbps", where, 1, MOST_KBPS)
     if height is not None and kbps is None:
-        raise BadSpec(f"{where} has no kbps; give the average bit rate in thousands per second")
+        raise BadSpec(f"{where} has no kbps; give its usual bit rate in thousands per second")
     return Step(
         name=_name(rung, height, kbps, where=where, taken=taken),
         height=height,

@@ -12,7 +12,6 @@ from fractions import Fraction
 # Two references and a pyramid of three B frames: what x264 then keeps in the decoder's picture buffer.
 REFS = 2
 BFRAMES = 3
-DELAY = 2  # frames: a B frame that others refer to is decoded at most so long before it is shown
 BUFFERED = 4
 
 

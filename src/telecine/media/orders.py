@@ -46,8 +46,6 @@ class Rung:
     lossless: bool = False  # for proofs: crf 0 with a profile that allows it
     colour: tuple[int, int, int] = (1, 1, 1)  # primaries, transfer, matrix of the output; see colour.py
     scaled_from: tuple[int, int] | None = None  # the size of the picture that it is made from; None: the source's
-    # Frames between decoding and showing, told by the init's edit list. 0: plans from before, with negative offsets.
-    delay: int = 0
 
     @property
     def bandwidth(self) -> int:

@@ -29,6 +29,17 @@ PREFIX = "TELECINE_"
 FILE = "telecine.toml"
 # Names with our prefix that are no settings: where the file is, and what only the tests read.
 NOT_SETTINGS = ("TELECINE_CONFIG", "TELECINE_TEST_")
+# What a value must be, by pydantic's name of the fault. Only of these is the value told: all else may be a secret.
+MUST = {
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    "literal_error": "{expected}",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+}
 SECRETS = ("s3_access_key_id", "s3_secret_access_key", "metrics_token")
 
 
@@ -110,7 +121,7 @@ def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str = "")
 
 
 def _sentence(error: ValidationError, places: Mapping[str, str]) -> str:
-    """The first thing that is wrong, in one sentence, without the value: it may be a secret."""
+    """The first thing that is wrong, in one sentence."""
     [first, *_] = error.errors()
     message = first["msg"].removeprefix("Value error, ")
     if not first["loc"]:
@@ -118,4 +129,6 @@ def _sentence(error: ValidationError, places: Mapping[str, str]) -> str:
     name = str(first["loc"][0])
     place = places.get(name, "default")
     label = place if place.startswith(PREFIX) else f"{name} ({place})"
+    if (must := MUST.get(first["type"])) is not None:
+        return f"{label}: {name} must be {must.format(**first.get('ctx', {}))}, not {first['input']!r}"
     return f"{label}: {message[:1].lower()}{message[1:]}"

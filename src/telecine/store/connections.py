@@ -7,6 +7,8 @@ ours leaves session state behind, so a transaction pooler between us and the ser
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -61,7 +63,7 @@ class Connections:
                 raise Unreachable(f"PostgreSQL refused the connection: {error}") from error
             self._pooled = True
         except (OSError, TimeoutError, asyncpg.InterfaceError) as error:
-            raise Unreachable(f"PostgreSQL cannot be reached: {error!r}") from error
+            raise Unreachable(f"PostgreSQL cannot be reached: {_why(error)}") from error
         return await self.connect()
 
     async def _has_settings(self, connection: Connection) -> bool:
@@ -116,3 +118,13 @@ class Connections:
                 await connection.close(timeout=2)
             except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 connection.terminate()
+
+
+def _why(error: Exception) -> str:
+    """The system's own words, and where it was asked; asyncio tells that as a tuple."""
+    if isinstance(error, TimeoutError) and not str(error):
+        return f"no answer within {CONNECT_SECONDS:g} s"
+    failed = re.findall(r"\[Errno (\d+)\] Connect call failed \('([^']+)', (\d+)", str(error))
+    if failed:  # of a host with several addresses, all are told
+        return ", ".join(f"{os.strerror(int(number))} ({host}, port {port})" for number, host, port in failed)
+    return getattr(error, "strerror", None) or str(error)

@@ -27,7 +27,7 @@ class Encoder:
         self.rung = rung
         self._rate = timing.rate
         self._tick = 1 / timing.rate
-        self._sink = muxer.Sink(rung.delay * timing.step)
+        self._sink = muxer.Sink()
         fragment = segment * (timing.per_segment // timing.gop) + 1
         self._container: OutputContainer = av.open(
             self._sink,

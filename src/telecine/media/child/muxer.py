@@ -1,10 +1,5 @@
 """Fragmented MP4 that comes out piece by piece: `ftyp`+`moov` once, then one `moof`+`mdat` per GOP.
 
-FFmpeg's muxer writes signed offsets between decoding and showing, or an edit list that follows the first packet.
-Neither will do: FFmpeg's own reader, and players that are made of it, show pictures with negative offsets late, and
-chunks must share one init. So with a `delay` all offsets are moved by it here, and the init's edit list takes it back
-(decision 0014).
-
 PyAV takes a misspelt option without a word: these stand here once, and a test reads the result back.
 """
 
@@ -13,21 +8,15 @@ from __future__ import annotations
 import struct
 
 from telecine.media.child.talk import Refused
-from telecine.media.walk import full, only, unpack, walk
 
 _FLAGS = (
-    "cmaf",  # samples are shown at tfdt, with signed offsets: no edit list that depends on the chunk
+    "cmaf",  # samples are shown at tfdt, with signed offsets: no edit list, no delay per chunk
     "frag_keyframe",  # one fragment per GOP
     "frag_discont",  # tfdt is the frame's own time; without it every chunk would begin at 0
     "delay_moov",  # the init is written when the first packet has shown what to write
     "default_base_moof",  # positions count from the fragment, so it can be cut out
     "skip_trailer",  # no index at the end
 )
-
-# Flags of a trun: flags of its first sample; columns of its table, the last of which are the offsets.
-_FIRST_FLAGS = 0x4
-_COLUMNS = 0xF00
-_OFFSETS = 0x800
 
 
 def options(*, timescale: int, fragment: int, edits: bool = False, discontinuous: bool = True) -> dict[str, str]:
@@ -46,13 +35,9 @@ def options(*, timescale: int, fragment: int, edits: bool = False, discontinuous
 
 
 class Sink:
-    """What the muxer writes into. It can only `write`: with `seek`, FFmpeg would go back and patch.
+    """What the muxer writes into. It can only `write`: with `seek`, FFmpeg would go back and patch."""
 
-    `delay`: ticks between decoding and showing.
-    """
-
-    def __init__(self, delay: int = 0) -> None:
-        self._delay = delay
+    def __init__(self) -> None:
         self._rest = bytearray()
         self._head = b""
         self._moof = b""
@@ -90,57 +75,11 @@ class Sink:
         if kind == b"ftyp" and self.init is None:
             self._head = box
         elif kind == b"moov" and self._head:
-            self.init, self._head = edited(self._head + box, self._delay), b""
+            self.init, self._head = self._head + box, b""
         elif kind == b"moof" and self.init is not None and not self._moof:
             self._moof = box
         elif kind == b"mdat" and self._moof:
-            self._fragments.append(delayed(self._moof + box, self._delay))
+            self._fragments.append(self._moof + box)
             self._moof = b""
         else:
             raise Refused("muxer_failed", f"the muxer wrote a box {kind!r} where none belongs")
-
-
-def edited(init: bytes, delay: int) -> bytes:
-    """The init with an edit list that begins so much later."""
-    if not delay:
-        return init
-    moov = next(box for box in walk(init) if box.type == "moov")
-    trak = only(init, moov, "trak")
-    after = only(init, trak, "tkhd").end
-    # One row: for as long as it lasts, from there on, at normal speed.
-    rows = struct.pack(">IIIiI", 0, 1, 0, delay, 0x10000)
-    edts = _box(b"edts", _box(b"elst", rows))
-    made = bytearray(init[:after] + edts + init[after:])
-    for box in (moov, trak):
-        struct.pack_into(">I", made, box.start, box.size + len(edts))
-    return bytes(made)
-
-
-def delayed(fragment: bytes, delay: int) -> bytes:
-    """The fragment with every sample shown so much later after it is decoded, which is never before."""
-    if not delay:
-        return fragment
-    moof = next(walk(fragment))
-    traf = only(fragment, moof, "traf")
-    trun = only(fragment, traf, "trun")
-    _, flags, at = full(fragment, trun)
-    count, begin = unpack(">Ii", fragment, at, trun.end)
-    table = at + (12 if flags & _FIRST_FLAGS else 8)
-    has_offsets, wide = bool(flags & _OFFSETS), (flags & _COLUMNS).bit_count()
-    words = struct.unpack_from(f">{count * wide}i", fragment, table)
-    rows = [list(words[wide * sample : wide * (sample + 1)]) for sample in range(count)]
-    for row in rows:
-        row.append((row.pop() if has_offsets else 0) + delay)
-    if any(row[-1] < 0 for row in rows):
-        raise Refused("muxer_failed", f"a frame is shown more than {delay} ticks before it is decoded")
-    grown = 0 if has_offsets else 4 * count
-    head = struct.pack(">IIi", flags | _OFFSETS, count, begin + grown) + fragment[at + 8 : table]
-    made = _box(b"trun", head + b"".join(struct.pack(f">{len(row)}i", *row) for row in rows))
-    whole = bytearray(fragment[: trun.start] + made + fragment[trun.end :])
-    for box in (moof, traf):
-        struct.pack_into(">I", whole, box.start, box.size + grown)
-    return bytes(whole)
-
-
-def _box(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I4s", 8 + len(body), kind) + body

@@ -124,7 +124,7 @@ class _Chunk:
             for numbers, picture in pictures:
                 if name not in self.failed:
                     self._give(self._works[name], numbers, picture)
-                self._talk.alive()
+            self._talk.alive()
 
     def _give(self, work: _Work, numbers: range, picture: VideoFrame) -> None:
         try:
