@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from telecine.store.postgres import Postgres
+from telecine.store.statements import load
 from tests.backlog import HELD, Sizes, fill, plan_on_sqlite, statements, work_on_postgres
 from tests.bed import Bed
 
@@ -43,6 +45,23 @@ async def test_on_postgres_no_hot_statement_reads_more_than_it_wants(bed: Bed) -
                 wrong.append(f"{name}, {mode}: uses {sorted(work.indexes)}")
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["claim", "overlooked"])
+@pytest.mark.parametrize("bed", ["postgres"], indirect=True)
+async def test_a_claim_walks_past_nothing_that_its_worker_ran_before(bed: Bed, name: str) -> None:
+    """While somebody's transaction keeps the past alive, every task that the worker ever ran is still in the index."""
+    assert isinstance(bed.store, Postgres)
+    async with bed.store.connections.borrow() as connection:
+        statement = load("postgres")[name]
+        await connection.execute(f"prepare looked as {statement.text}")
+        lines = await connection.fetch(f"explain execute looked({', '.join('null' for _ in statement.params)})")
+        await connection.execute("deallocate looked")
+
+    plan = "\n".join(line[0] for line in lines)
+    assert re.search(r"using task_running on task.*\n +Index Cond: \(\(worker = \S+\) AND \(request = \S+\)\)", plan), (
+        plan
+    )
 
 
 @pytest.mark.parametrize("bed", ["sqlite"], indirect=True)

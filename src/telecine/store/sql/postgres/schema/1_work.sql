@@ -140,8 +140,9 @@ create index task_ready on task (lane, rank, id) where state = 'ready' and not p
 create index task_patience on task (ready_at) where state = 'ready' and patience_ms is not null;
 -- Serves `unpark`.
 create index task_parked on task (ready_at) where state = 'ready' and parked;
--- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page.
-create index task_running on task (worker) where state = 'running';
+-- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page. With the request:
+-- whoever looks for his own walks past no entry of what ended long ago and cannot be cleared away.
+create index task_running on task (worker, request) where state = 'running';
 
 -- An only task has the first place, by which it is found.
 create view stage as

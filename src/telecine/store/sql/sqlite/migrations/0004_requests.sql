@@ -1,0 +1,2 @@
+-- SQLite leaves no dead entries in an index: nothing changes.
+select 1;
