@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,8 +147,7 @@ def mark_of(spec: TranscodeSpec) -> str:
 def video_id(spec: TranscodeSpec, owner: str = "") -> str:
     """A name that people recognise and that no two films share, nor two owners: `big-buck-bunny-3f9a2c41`."""
     stem = spec.name or Path(spec.source.partition("?")[0]).stem
-    letters = unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode()  # Ü is U and two dots
-    plain = re.sub(r"[^a-z0-9]+", "-", letters.lower()).strip("-")[:60] or "video"
+    plain = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:60] or "video"
     mark = spec.sha256 or hashlib.sha256(spec.source.encode()).hexdigest()
     if owner:
         mark = hashlib.sha256(f"{owner}\n{mark}".encode()).hexdigest()
