@@ -63,6 +63,17 @@ async def test_history_says_who_was_lost_under_which_token_and_for_how_long(bed:
     assert "task.lost" in await bed.events(lease.job_id)
 
 
+async def test_silence_is_counted_from_the_last_beat(bed: Bed) -> None:
+    lease = await a_lease(bed)
+    bed.pass_time(5 * SECOND)
+    await bed.beaten(lease)
+
+    await sweep_until(bed, LEASE + 1_500)
+
+    [attempt] = await bed.attempts(lease.task_id)
+    assert (attempt["outcome"], LEASE <= attempt["silent_ms"] <= LEASE + SWEEP) == ("lost", True)
+
+
 async def test_three_losses_in_a_row_are_quarantine(bed: Bed) -> None:
     lease = await a_lease(bed)
     for _ in range(2):

@@ -113,6 +113,17 @@ def test_a_job_that_was_cancelled_without_a_reason_says_so_once(shell: Shell) ->
     assert "cancelled: " not in page + ending + row
 
 
+def test_brackets_in_what_people_write_are_shown_as_they_are(shell: Shell) -> None:
+    reason = "cannot read [/mnt/films] [mov,mp4 @ 0x5]"
+    shell.quick("submit", "greet", "--flows", "some_flows", "--subject", "film/[/b]")
+    shell.quick("cancel", "1", "--reason", reason)
+
+    page, ending, row = (shell.quick(*words) for words in (["job", "1"], ["watch", "1"], ["jobs"]))
+
+    assert all(reason in said.out and not said.err for said in (page, ending, row))
+    assert "film/[/b]" in row.out
+
+
 def test_a_job_without_log_lines_says_so_beside_them(shell: Shell) -> None:
     shell.quick("submit", "greet", "--flows", "some_flows")
 

@@ -27,8 +27,8 @@ from tests.media.shoot import Film, Shot, shoot
 from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, small, until
 
 PROGRAM = Path(sys.executable).parent / "telecine"
-FRAMES = 372
-SEGMENTS = 16  # of 24 frames, the last of 12
+FRAMES = 756  # more than a fast machine makes while it waits for all kills
+SEGMENTS = 32  # of 24 frames, the last of 12
 SLOTS = 2
 # Each twice: a task may fail three times before it is given up, and whoever kills its child makes it fail.
 WHOM = ("worker", "child", "both") * 2

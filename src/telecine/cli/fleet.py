@@ -127,15 +127,18 @@ def register(
 
     async def ask() -> None:
         from telecine.engine.keys import Keys, Scope
+        from telecine.errors import BadSpec
         from telecine.facts import DAY
         from telecine.wiring import open_engine
 
         life = None if days is None else round(days * DAY)
         with _reserved(out) as file:
             async with open_engine(settings_for(database).settings) as parts:
-                key = await Keys(parts.store, parts.world).issue(Scope.WORKER, name=name, life=life)
-            if file is not None:
-                file.write(f"{key.text}\n")
+                keys = Keys(parts.store, parts.world)
+                key = await keys.issue(Scope.WORKER, name=name, life=life)
+                if fault := _not_written(file, key.text):
+                    await keys.revoke_if_valid(key.id)
+                    raise BadSpec(f"the key cannot be put into {out}: {fault}")
         shown = {"id": key.id, "name": name, "expires_at": key.expires_at}
         if as_json:
             show.print_json({**shown, "file": str(out)} if out is not None else {**shown, "key": key.text})
@@ -145,6 +148,17 @@ def register(
             print(key.text)
 
     perform(ask())
+
+
+def _not_written(file: TextIO | None, text: str) -> str | None:
+    """Write it down, to the disk; what went wrong."""
+    try:
+        if file is not None:
+            file.write(f"{text}\n")
+            file.flush()
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 @contextmanager

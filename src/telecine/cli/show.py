@@ -56,13 +56,13 @@ VIDEO_TONES = {**TONES, "ready": "green"}
 
 @cache
 def console() -> Console:
-    """Rich obeys NO_COLOR and TERM by itself."""
+    """Rich obeys NO_COLOR and TERM by itself. Without markup: what is shown may hold brackets of its own."""
     from rich.console import Console
 
-    plain = Console(highlight=False, soft_wrap=False)
+    plain = Console(highlight=False, markup=False, soft_wrap=False)
     if plain.is_terminal or "COLUMNS" in os.environ:
         return plain
-    return Console(highlight=False, soft_wrap=False, width=PIPE_WIDTH)
+    return Console(highlight=False, markup=False, soft_wrap=False, width=PIPE_WIDTH)
 
 
 def print_json(value: object) -> None:

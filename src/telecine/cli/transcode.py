@@ -203,7 +203,7 @@ def _check_film(folder: Path | None, video: str) -> None:
 def _hashing(name: str) -> Any:
     if not show.is_terminal():
         return None
-    return lambda done, of: show.console().print(f"[dim]Reading {name}: {done / of:.0%}[/]", end="\r")
+    return lambda done, of: show.console().print(f"Reading {name}: {done / of:.0%}", style="dim", end="\r")
 
 
 async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, int], *, as_json: bool) -> int:

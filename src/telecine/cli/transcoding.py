@@ -180,7 +180,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     out.print(_figures(summary))
     for warning in summary["warnings"]:
         out.print(f"Warning: {warning}", style="yellow")
-    out.print(f"[bold]{summary['master']}[/]", soft_wrap=True)
+    out.print(summary["master"], style="bold", soft_wrap=True)
     out.print(
         f"Watch it: mpv {shlex.quote(summary['master'])}  (or VLC, ffplay, Safari, any HLS player)",
         style="dim",

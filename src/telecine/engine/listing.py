@@ -102,9 +102,10 @@ def lines(ids: list[int], shelf: Shelf) -> Steps[tuple[JobLine, ...]]:
     """These jobs as lists show them, in this order; those that were put away are left out."""
     if not ids:
         return ()
+    # In this order: what is claimed between the two looks counts for nothing then, rather than twice.
+    running = yield Ask("view_running", {})
     rows = yield Ask("view_jobs", {"ids": ids})
     graphs = yield from shelf.fetch(row["flow_id"] for row in rows)
-    running = yield Ask("view_running", {})
     by_id = {row["id"]: row for row in rows}
     moving = _moving(running)
     # A job may have been put away between the two looks.

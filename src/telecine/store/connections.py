@@ -127,4 +127,4 @@ def _why(error: Exception) -> str:
     failed = re.findall(r"\[Errno (\d+)\] Connect call failed \('([^']+)', (\d+)", str(error))
     if failed:  # of a host with several addresses, all are told
         return ", ".join(f"{os.strerror(int(number))} ({host}, port {port})" for number, host, port in failed)
-    return getattr(error, "strerror", None) or str(error)
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

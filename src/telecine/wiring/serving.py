@@ -7,7 +7,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from socket import socket
 from typing import Any
@@ -18,6 +18,7 @@ from telecine.api import House, create_app
 from telecine.api.rates import Rates
 from telecine.engine.keys import Keys
 from telecine.engine.uploads import Uploads
+from telecine.errors import WorkerRevoked
 from telecine.flow import Flow
 from telecine.flows.transcode.flow import NAME as TRANSCODE
 from telecine.settings import Settings
@@ -206,10 +207,15 @@ async def _embedded(parts: Parts, flows: list[Flow | FlowSource], slots: int) ->
     finally:
         worker.stop()
         worker.stop()
-        await running
+        with suppress(WorkerRevoked):  # it has been gone for long
+            await running
 
 
 def _tell_if_it_died(running: asyncio.Task[None]) -> None:
     """At once, not when the server ends: nobody would know why nothing is done."""
-    if not running.cancelled() and (error := running.exception()) is not None:
+    if running.cancelled() or (error := running.exception()) is None:
+        return
+    if isinstance(error, WorkerRevoked):
+        log.warning("the worker inside this server has ended: %s; a restart of the server brings it back", error)
+    else:
         log.error("the worker inside this server has died, restart it: %s", error, exc_info=error)

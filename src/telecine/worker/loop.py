@@ -124,10 +124,6 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
-    @property
-    def load(self) -> int:
-        return self._held.running
-
     def _place(self) -> Place | None:
         """Where artifacts are: with the server that the words go to, or where the options say."""
         if isinstance(self._words, Far):
@@ -203,7 +199,8 @@ class Worker:
 
     async def _say_goodbye(self) -> None:
         if self._held.worker is not None:
-            await self._words.beat(self._held.worker, [], self._held.totals())
+            if not self._shut_out.is_set():
+                await self._words.beat(self._held.worker, [], self._held.totals())
             await self._words.retire(self._held.worker)
 
     # -- orders --------------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
     (select json_agg(s)::text from stage s where s.job_id = j.id) as stages,
     case when j.outcome is null and j.started_at is not null then (select json_agg(h)::text from (
         select t.stage, sum(t.best::float8) as progress from task t
-        where t.job_id = j.id and t.state = 'ready' and t.kept > 0 group by t.stage) h) end as held
+        where t.job_id = j.id and t.state = 'ready' and t.token > 0 and t.kept > 0 group by t.stage) h) end as held
 from job j where j.id = any (:ids::bigint[])
 
 -- name: view_running

@@ -185,7 +185,7 @@ select j.id, j.flow_id, j.flow, j.owner, j.subject_kind, j.subject_id, j.status,
     case when j.outcome is null and j.started_at is not null then (
         select json_group_array(json_object('stage', h.stage, 'progress', h.progress)) from (
             select t.stage, sum(t.best) as progress from task t
-            where t.job_id = j.id and t.state = 'ready' and t.kept > 0 group by t.stage) h) end as held
+            where t.job_id = j.id and t.state = 'ready' and t.token > 0 and t.kept > 0 group by t.stage) h) end as held
 from job j where j.id in (select value from json_each(:ids))
 
 -- name: view_running

@@ -143,6 +143,8 @@ create index task_parked on task (ready_at) where state = 'ready' and parked;
 -- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page. With the request:
 -- whoever looks for his own walks past no entry of what ended long ago and cannot be cleared away.
 create index task_running on task (worker, request) where state = 'running';
+-- Serves lists of jobs: what was begun and waits again, which is little.
+create index task_begun on task (job_id) where state = 'ready' and token > 0;
 
 -- An only task has the first place, by which it is found.
 create view stage as

@@ -132,6 +132,8 @@ create index task_patience on task (ready_at) where state = 'ready' and patience
 create index task_parked on task (ready_at) where state = 'ready' and parked;
 -- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page.
 create index task_running on task (worker) where state = 'running';
+-- Serves lists of jobs: what was begun and waits again, which is little.
+create index task_begun on task (job_id) where state = 'ready' and token > 0;
 
 create table attempt (
     task_id integer not null,
