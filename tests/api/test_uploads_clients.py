@@ -21,7 +21,7 @@ from tests.browser.rig import HERE, NODE, installed
 from tests.fault.outpost import Outpost, outpost, wait_for
 
 MIB = 1 << 20
-SIZE = 12 * MIB
+SIZE = 48 * MIB  # so much that nobody is done before he can be killed
 CHUNK = MIB // 4
 
 
