@@ -161,7 +161,7 @@ async def test_a_worker_that_left_is_listed_only_when_asked_for(scene: Scene) ->
         ("bob", "offline"),
     ]
     with pytest.raises(NotFound):
-        await scene.views.worker(99)
+        await scene.views.worker(bob + 1_000)
 
 
 @played
