@@ -19,6 +19,7 @@ from tests.make import NOW, a_flow
 
 PER_JOB = 100
 HELD = 50
+ROWLESS = 100_000_000  # the first number of tasks that are their jobs
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ async def fill(bed: Bed, sizes: Sizes) -> None:
         "created_at": f"{NOW}",
         "ended_at": f"case when {outcome} is not null then {NOW} end",
     }
-    await insert(bed, "job", jobs, series.format(last=total // PER_JOB))
+    await insert(bed, bed.table("job"), jobs, series.format(last=total // PER_JOB))
     stages = {"job_id": "i + 1", "number": "0", "name": "'cut'", "waits": "0", "total": f"{PER_JOB}"}
     left = f"case when i * {PER_JOB} < {sizes.finished} then 0 else {PER_JOB} end"
     stages |= {"remaining": left, "state": f"case when i * {PER_JOB} < {sizes.finished} then 'done' else 'ready' end"}
-    await insert(bed, bed.stage_rows, stages, series.format(last=total // PER_JOB))
+    await insert(bed, bed.table("stage"), stages, series.format(last=total // PER_JOB))
     first = 0
     for kind in ("finished", "running", "served", "foreign", "parked", "paused"):
         count = getattr(sizes, kind)
@@ -91,8 +92,27 @@ async def fill(bed: Bed, sizes: Sizes) -> None:
         }
         values = {key: value.replace("{worker}", str(bed.worker)) for key, value in KINDS[kind].items()}
         await insert(bed, "task", {**plain, **values}, series.format(last=count - 1))
+        if bed.is_postgres:
+            await insert(
+                bed, "task", {**plain, **values, **_rowless(first, flow_id, kind)}, series.format(last=count // 2)
+            )
         first += count
     await bed.sql("analyze")
+
+
+def _rowless(first: int, flow_id: int, kind: str) -> dict[str, str]:
+    """Half as many again that are their jobs."""
+    number = f"{ROWLESS} + (i + {first})"
+    row = {
+        "id": number,
+        "job_id": number,
+        "flow_id": f"{flow_id}",
+        "owner": "''",
+        "priority": "5",
+        "phase": "'processing'",
+    }
+    row |= {"spec": "'{}'", "position": "0"}
+    return {**row, "outcome": "'completed'", "done_by": "1"} if kind == "finished" else row
 
 
 async def insert(bed: Bed, table: str, columns: dict[str, str], series: str) -> None:
@@ -166,7 +186,8 @@ async def _counts(connection: Connection) -> dict[str, tuple[int, int]]:
     """Scans of whole tables and rows fetched by index, of this session so far."""
     rows = await connection.fetch(
         "select relname, seq_scan, coalesce(idx_tup_fetch, 0) as fetched from pg_stat_xact_user_tables"
-        " where schemaname = current_schema() and relname in ('task', 'job', 'stage', 'attempt', 'job_after')"
+        " where schemaname = current_schema() and relname in"
+        " ('task', 'job_row', 'stage_row', 'attempt_row', 'job_after')"
     )
     return {row["relname"]: (row["seq_scan"], row["fetched"]) for row in rows}
 

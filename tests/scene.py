@@ -20,6 +20,7 @@ from telecine.store import Ask, Rows, Steps, Store, ask
 from tests.make import NOW, Loaded
 
 DIALECTS = ("sqlite", "postgres")
+ROWS = ("job", "stage", "attempt")
 TABLES = [
     *("flow", "job", "job_after", "stage", "task", "attempt", "event", "worker", "artifact", "freed", "subject"),
     *("subject_version", "idempotency", "job_log", "lock", "api_key", "archive"),
@@ -51,10 +52,13 @@ class Scene:
         """The table where an event is written first."""
         return "unnumbered" if self.is_postgres else "event"
 
-    @property
-    def stage_rows(self) -> str:
-        """The table of what is counted for stages; in PostgreSQL a job of one task has none, and `stage` is a view."""
-        return "stage_row" if self.is_postgres else "stage"
+    def table(self, name: str) -> str:
+        """Where rows of that name are: in PostgreSQL a plain task has none of these, and such names are views."""
+        return f"{name}_row" if self.is_postgres and name in ROWS else name
+
+    async def give_rows(self) -> None:
+        """Let every job have the rows that one has of which somebody asked something."""
+        await self.ask("job_row_add", ids=[row["id"] for row in await self.sql("select id from job order by id")])
 
     @property
     def now(self) -> int:
@@ -117,14 +121,14 @@ class Scene:
     async def clean(self) -> None:
         """Empty every table, so that many tests can share a schema."""
         rest = [f"update pulse set at = {NOW}", "update event_counter set pruned = 0"]
-        words = [*(f"delete from {table}" for table in TABLES), *rest]
+        words = [*(f"delete from {self.table(table)}" for table in TABLES), *rest]
         if not self.is_postgres:
             for text in words:
                 await self.sql(text)
             return
         async with self.store.connections.borrow() as connection:  # type: ignore[attr-defined]
             words = [*words, "delete from unnumbered"]
-            await connection.execute(";".join(words).replace("from stage;", "from stage_row;"))
+            await connection.execute(";".join(words))
 
 
 async def execute(store: Store, text: str) -> list[dict[str, Any]]:

@@ -64,7 +64,6 @@ class Situation:
             "tries": 1,
             "losses": 0,
             "releases": 0,
-            "generation": 1,
             "max_attempts": lease.max_attempts,
             "lease_until": lease.until,
             "token": lease.token,
@@ -136,6 +135,10 @@ async def a_ready_job(bed: Bed) -> Situation:
     return Situation(bed, await bed.submit("opera"))
 
 
+async def a_ready_job_with_rows(bed: Bed) -> Situation:
+    return Situation(bed, await bed.submit("opera", subject=("voice", "high")))
+
+
 async def a_due_job(bed: Bed) -> Situation:
     job_id = await bed.submit("opera", run_at=bed.now + 1_000)
     bed.pass_time(1_000)
@@ -171,6 +174,14 @@ HELD: Words = {
     "keep": lambda s: s.keep(),
     "cancel": lambda s: s.cancel(),
 }
+READY: Words = {
+    "claim": lambda s: s.claim(),
+    "the other's claim": lambda s: s.claim(s.bed.bob),
+    "cancel": lambda s: s.cancel(),
+    "edit": lambda s: s.edit(),
+    "drain": lambda s: s.mode(Mode.DRAINING),
+    "pause": lambda s: lambda: control.pause("opera", True),
+}
 # scene -> (how it comes about, what may be said in it)
 SCENES: dict[str, tuple[Callable[[Bed], Any], Words]] = {
     "a piece is held": (three_pieces, HELD | {"claim": lambda s: s.claim(), "edit": lambda s: s.edit()}),
@@ -195,17 +206,8 @@ SCENES: dict[str, tuple[Callable[[Bed], Any], Words]] = {
             "claim": lambda s: s.claim(),
         },
     ),
-    "a task is ready": (
-        a_ready_job,
-        {
-            "claim": lambda s: s.claim(),
-            "the other's claim": lambda s: s.claim(s.bed.bob),
-            "cancel": lambda s: s.cancel(),
-            "edit": lambda s: s.edit(),
-            "drain": lambda s: s.mode(Mode.DRAINING),
-            "pause": lambda s: lambda: control.pause("opera", True),
-        },
-    ),
+    "a task is ready": (a_ready_job, READY),
+    "a task is ready whose job has rows": (a_ready_job_with_rows, READY),
     "a task is due": (
         a_due_job,
         {

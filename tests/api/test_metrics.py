@@ -109,8 +109,8 @@ async def test_what_was_counted_stays_when_the_jobs_are_gone(front: Front) -> No
     await a_story(front)
     before = await counted(front)
 
-    for table in ("event", "attempt", front.bed.stage_rows, "task", "job"):
-        await front.bed.sql(f"delete from {table}")
+    for table in ("event", "attempt", "stage", "task", "job"):
+        await front.bed.sql(f"delete from {front.bed.table(table)}")
     after = await counted(front)
 
     totals = {

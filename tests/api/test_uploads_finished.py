@@ -140,7 +140,8 @@ async def test_the_same_film_twice_is_one_video_and_lies_there_once(front: Front
 async def test_a_job_that_winds_down_is_not_taken_for_the_same(front: Front, film: bytes) -> None:
     await ready(front)
     first = await uploaded(front, film, name="film.mp4")
-    await front.bed.sql(f"update job set cancel_asked = {'true' if 'postgres' in front.settings.database_url else 1}")
+    yes = "true" if "postgres" in front.settings.database_url else 1
+    await front.bed.sql(f"update {front.bed.table('job')} set cancel_asked = {yes}")
 
     second = await uploaded(front, film, name="film.mp4")
 

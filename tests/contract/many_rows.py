@@ -5,7 +5,8 @@ from tests.scene import Scene
 
 ENDED, OPEN = 20_000, 3_000
 ENDS = f"i <= {ENDED}"
-RARE = "i % 1000 = 7"
+RARE = "i % 1000 in (7, 8)"
+OWNER = f"case when {RARE} then 'rare' when i % 3 = 0 then 'busy' else '' end"
 OUTCOME = f"case when {ENDS} then case when i % 400 = 0 then 'failed' else 'completed' end end"
 RUNS = f"i > {ENDED} and i % 50 < 2"  # as many of those without a stage row as of the others
 STATE = (
@@ -17,9 +18,9 @@ ROWS: dict[str, dict[str, str]] = {
         "id": "i",
         "flow_id": f"case when {RARE} then 2 else 1 end",
         "flow": f"case when {RARE} then 'rare' else 'film' end",
-        "owner": f"case when {RARE} then 'rare' else '' end",
-        "subject_kind": f"case when {RARE} then 'movie' end",
-        "subject_id": f"case when {RARE} then '7' end",
+        "owner": OWNER,
+        "subject_kind": "case when i % 1000 = 7 then 'movie' end",
+        "subject_id": "case when i % 1000 = 7 then '7' end",
         "status": f"coalesce({OUTCOME}, 'pending')",
         "phase": "'processing'",
         "outcome": OUTCOME,
@@ -29,7 +30,7 @@ ROWS: dict[str, dict[str, str]] = {
         "started_at": f"case when {ENDS} then {T} + i end",
         "ended_at": f"case when {ENDS} then {T} + i end",
     },
-    "{stage}": {
+    "stage": {
         "job_id": "i",
         "number": "0",
         "name": "'cut'",
@@ -116,6 +117,22 @@ ROWS: dict[str, dict[str, str]] = {
     "job_after": {"job_id": "i", "after_id": "i + 1"},
 }
 
+# Every other of those that can be one: plain, and not failed.
+ROWLESS = """
+with j as (
+    delete from job_row where id % 2 = 0 and outcome is distinct from 'failed' and subject_kind is null returning *
+), s as (
+    delete from stage_row where job_id in (select id from j)
+), a as (
+    delete from attempt_row where task_id in (select id from j)
+)
+update task t set flow_id = j.flow_id, owner = j.owner, priority = j.priority, phase = j.phase, spec = j.spec,
+    outcome = j.outcome, token = (t.state <> 'ready')::integer, ended_at = j.ended_at,
+    done_by = case when t.state = 'done' then 1 end,
+    lane = j.flow || '/cut@1'
+from j where t.job_id = j.id
+"""
+
 
 async def fill(scene: Scene) -> None:
     """Finished jobs of one task each, then open ones; a few of everything that is rare."""
@@ -126,13 +143,13 @@ async def fill(scene: Scene) -> None:
     )
     for table, columns in ROWS.items():
         names, values = ", ".join(columns), ", ".join(columns.values())
-        await scene.sql(f"insert into {table.format(stage=scene.stage_rows)} ({names}) select {values} from numbers")
+        await scene.sql(f"insert into {scene.table(table)} ({names}) select {values} from numbers")
     await scene.sql(
         "insert into flow (id, name, version, digest, graph, registered_at)"
         f" select i, case when i = 1 then 'film' else 'rare' end, 1, '', '{{}}', {T} from numbers where i < 3"
     )
     if scene.is_postgres:
-        await scene.sql("with s as (delete from stage_row where job_id % 2 = 0) update task set alone = id % 2 = 0")
+        await scene.sql(ROWLESS)
         await scene.sql(f"insert into unnumbered (at, kind) select {T}, 'x' from numbers limit {OPEN}")
         await scene.sql(f"update event_counter set seq = {ENDED + OPEN}")
         await scene.sql("select brin_summarize_new_values('event_job')")  # as autovacuum does

@@ -17,6 +17,8 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("stats_jobs_of_owner", {"owner": "rare", "most": SOME}),
     ("stats_tasks_of_owner", {"owner": "rare", "most": SOME}),
+    ("stats_jobs_of_owner", {"owner": "busy", "most": SOME}),
+    ("stats_tasks_of_owner", {"owner": "busy", "most": SOME}),
     ("job_gone_due", {"wanted": SOME}),
     ("job_ended_at", {"id": _JOB}),
 ]

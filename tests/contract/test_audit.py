@@ -9,7 +9,7 @@ from telecine.engine.shelf import Shelf
 from telecine.engine.stream import Batch, Stream
 from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece
 from tests.make import a_flow, a_policy, a_stage
-from tests.scene import Scene, alone, played
+from tests.scene import ROWS, Scene, alone, played
 
 FILM = a_flow(
     a_stage("look"),
@@ -27,16 +27,16 @@ CORRUPTIONS = {
     "stage.state": "update {stage} set state = 'done' where job_id = 1 and number = 1",
     "stage": "delete from {stage} where job_id = 1 and number = 4",
     "task.stage": "update task set stage = 9 where job_id = 1 and stage = 4",
-    "job.phase": "update job set phase = 'planning' where id = 1",
-    "job.status": "update job set status = 'validating' where id = 1",
-    "job.outcome": "update job set status = 'completed', outcome = 'completed', ended_at = 1 where id = 1",
-    "job.failing": "update job set failing = true where id = 1",
-    "job.warnings": "update job set warnings = 3 where id = 1",
-    "job.waits": "update job set waits = 1 where id = 1",
-    "job.flow_id": "update job set flow_id = 99 where id = 1",
+    "job.phase": "update {job} set phase = 'planning' where id = 1",
+    "job.status": "update {job} set status = 'validating' where id = 1",
+    "job.outcome": "update {job} set status = 'completed', outcome = 'completed', ended_at = 1 where id = 1",
+    "job.failing": "update {job} set failing = true where id = 1",
+    "job.warnings": "update {job} set warnings = 3 where id = 1",
+    "job.waits": "update {job} set waits = 1 where id = 1",
+    "job.flow_id": "update {job} set flow_id = 99 where id = 1",
     "job_after.orphan": "insert into job_after (job_id, after_id) values (1, 4711)",
     "task.token": "update task set token = token + 1 where job_id = 1 and stage = 0",
-    "task.state": "update attempt set state = 'ready' where job_id = 1 and state = 'done'",
+    "task.state": "update {attempt} set state = 'ready' where job_id = 1 and state = 'done'",
     "task.lease": "update task set lease_until = null where state = 'running'",
     "task.worker": "update task set worker = 4711 where state = 'running'",
     "task.parked": "update task set parked = true where state = 'running'",
@@ -45,7 +45,7 @@ CORRUPTIONS = {
     " values (4711, 0, 'x', 'new', 0, 0, 0)",
     "task.orphan": "update task set job_id = 4711 where job_id = 1",
     "job_log.orphan": "update job_log set job_id = 4711",
-    "attempt.orphan": "update attempt set task_id = task_id + 4711 where job_id = 1",
+    "attempt.orphan": "update {attempt} set task_id = task_id + 4711 where job_id = 1",
     "artifact.orphan": "update artifact set job_id = 4711 where job_id = 1",
     "idempotency.orphan": "update idempotency set job_id = 4711",
     "subject_version.orphan": "update subject_version set subject_id = 'nobody'",
@@ -97,11 +97,12 @@ async def lift_checks(scene: Scene) -> None:
 @asynccontextmanager
 async def undone(scene: Scene) -> AsyncIterator[None]:
     """Put the rows back as they were."""
-    tables = ("job", "job_after", scene.stage_rows, "task", "attempt", "artifact", "job_log", "idempotency", "subject")
-    for table in (*tables, "subject_version"):
+    names = ("job", "job_after", "stage", "task", "attempt", "artifact", "job_log", "idempotency", "subject")
+    tables = [*(scene.table(name) for name in names), "subject_version"]
+    for table in tables:
         await scene.sql(f"create table saved_{table} as select * from {table}")
     yield
-    for table in (*tables, "subject_version"):
+    for table in tables:
         await scene.sql(f"delete from {table}")
         await scene.sql(f"insert into {table} select * from saved_{table}")
         await scene.sql(f"drop table saved_{table}")
@@ -169,7 +170,7 @@ async def test_the_audit_finds_what_is_broken_by_hand(scene: Scene) -> None:
     await lift_checks(scene)
     for check, corruption in CORRUPTIONS.items():
         async with undone(scene):
-            await scene.sql(corruption.format(stage=scene.stage_rows))
+            await scene.sql(corruption.format(**{name: scene.table(name) for name in ROWS}))
 
             findings = await an_auditor(scene).look_at_everything()
 
@@ -181,7 +182,7 @@ async def test_the_audit_finds_what_is_broken_by_hand(scene: Scene) -> None:
 @alone
 async def test_a_finding_is_one_sentence_and_one_event(scene: Scene) -> None:
     await rich(scene)
-    await scene.sql(CORRUPTIONS["stage.remaining"].format(stage=scene.stage_rows))
+    await scene.sql(CORRUPTIONS["stage.remaining"].format(**{name: scene.table(name) for name in ROWS}))
     auditor = an_auditor(scene)
     before = await Stream(scene.store).newest()
 

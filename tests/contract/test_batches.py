@@ -102,7 +102,7 @@ async def test_a_hundred_jobs_settle_in_one_batch(bed: Bed) -> None:
 
 async def test_what_one_word_cannot_store_does_not_hold_up_the_others(bed: Bed) -> None:
     good, bad = await leases(bed, 2)
-    await bed.sql(f"update {bed.stage_rows} set remaining = 0 where job_id = {bad.job_id} and number = 0")
+    await bed.sql(f"update {bed.table('stage')} set remaining = 0 where job_id = {bad.job_id} and number = 0")
 
     with pytest.raises(Exception, match=r"(?i)check"):
         await bed.engine.settle([a_word(bad), a_word(good)])

@@ -197,7 +197,8 @@ async def test_what_stands_behind_a_job_that_winds_down_is_granted_at_once(bed: 
     await bed.enact(a_flow("cut"))
     halting, next_one = await bed.submit(), await bed.submit()
     # As if somebody had asked for the end and died before its task was cancelled.
-    await bed.sql(f"update job set cancel_asked = true where id = {halting} returning 1")
+    await bed.give_rows()
+    await bed.sql(f"update job_row set cancel_asked = true where id = {halting} returning 1")
 
     leases = await bed.claim(1)
 

@@ -149,7 +149,8 @@ async def test_after_an_outage_no_worker_is_given_up_for_its_silence(bed: Bed) -
 async def test_a_job_whose_winding_down_was_interrupted_is_ended_by_the_sweep(bed: Bed) -> None:
     await bed.enact(a_flow("cut", "join"))
     job_id = await bed.submit()
-    await bed.sql(f"update job set cancel_asked = {'true' if bed.is_postgres else '1'} where id = {job_id}")
+    yes = "true" if bed.is_postgres else "1"
+    await bed.sql(f"update {bed.table('job')} set cancel_asked = {yes} where id = {job_id}")
     bed.pass_time(SWEEP)
 
     await bed.engine.sweep()
@@ -175,7 +176,9 @@ async def test_a_dependent_that_nobody_released_is_opened_by_the_sweep(bed: Bed)
     await bed.enact(CUT)
     first = await bed.submit()
     second = await bed.submit(after=(first,))
-    await bed.sql(f"update job set status = 'completed', outcome = 'completed', ended_at = 1 where id = {first}")
+    await bed.give_rows()
+    ended = "status = 'completed', outcome = 'completed', ended_at = 1"
+    await bed.sql(f"update {bed.table('job')} set {ended} where id = {first}")
     bed.pass_time(SWEEP)
 
     sweep = await bed.engine.sweep()

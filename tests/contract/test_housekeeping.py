@@ -98,7 +98,7 @@ async def test_a_difference_that_the_audit_finds_is_said_loudly(scene: Scene) ->
     with TemporaryDirectory() as folder, overheard() as said:
         await scene.enact(a_flow("hum", "sing", name="song"))
         await scene.submit("song")
-        await scene.sql(f"update {scene.stage_rows} set total = 7, remaining = 7 where number = 0 returning 1")
+        await scene.sql(f"update {scene.table('stage')} set total = 7, remaining = 7 where number = 0 returning 1")
 
         await a_housekeeper(scene, "ann", folder).once()
 

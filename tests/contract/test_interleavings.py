@@ -15,6 +15,7 @@ from telecine.facts import (
     MINUTE,
 )
 from tests.bed import Bed
+from tests.scene import ROWS
 from tests.situations import FILM, LONE, SCENES, Situation
 from tests.stepper import Outcome, sequential, stepper
 
@@ -22,7 +23,7 @@ TABLES = [
     *("job", "stage", "task", "attempt", "event", "artifact", "idempotency"),
     *("job_after", "subject", "subject_version", "job_log"),
 ]
-SAVED = [*("stage_row" if table == "stage" else table for table in TABLES), "worker", "flow", "pulse"]
+SAVED = [*(f"{table}_row" if table in ROWS else table for table in TABLES), "worker", "flow", "pulse"]
 
 
 def pairs() -> Iterator[Any]:
@@ -71,7 +72,7 @@ async def test_in_every_order(bed: Bed, scene: str, one: str, other: str) -> Non
 
 async def fresh(bed: Bed, bring: Callable[[Bed], Any]) -> Situation:
     for table in TABLES:
-        await bed.sql(f"delete from {bed.stage_rows if table == 'stage' else table}")
+        await bed.sql(f"delete from {bed.table(table)}")
     await reset(bed)
     situation: Situation = await bring(bed)
     await bed.sql(f"update pulse set at = {bed.now}")

@@ -78,7 +78,7 @@ async def test_a_settled_word_is_repeated_and_gets_its_answer(bed: Bed, flow: Fl
         [lease] = await engine.claim(bed.worker, "r", bed.lanes, 1)
         word = [Word(lease.task_id, lease.token, fact)]
         short = flow is LONE and isinstance(fact, Done)
-        await lost(proxy, b"task.done" if short else COMMIT, engine.settle(word))
+        await lost(proxy, b"task.done\0" if short else COMMIT, engine.settle(word))
         committed = await bed.count("attempt")
 
         [answer] = await engine.settle(word)

@@ -134,7 +134,8 @@ async def test_two_who_were_given_the_same_hints_get_different_tasks(bed: Bed) -
 async def test_a_job_that_winds_down_is_not_begun_by_a_hint(bed: Bed) -> None:
     tasks = await ready(bed, 2)
     bed.engine.hints = Told(*tasks)
-    await bed.sql("update job set cancel_asked = true")
+    await bed.give_rows()
+    await bed.sql(f"update {bed.table('job')} set cancel_asked = true")
 
     leases = await bed.claim(5)
 

@@ -290,10 +290,10 @@ async def test_a_failed_job_keeps_its_story_in_the_archive(scene: Scene) -> None
 @played
 async def test_a_job_whose_graph_is_lost_holds_up_nobody(scene: Scene) -> None:
     await scene.enact(SONG)
-    broken = await scene.submit("song")
-    await scene.submit("song")
+    broken, _ = await scene.submit("song"), await scene.submit("song")
     await scene.run_all()
-    await scene.sql(f"update job set flow_id = 4711 where id = {broken}")
+    await scene.give_rows()
+    await scene.sql(f"update {scene.table('job')} set flow_id = 4711 where id = {broken}")
     scene.pass_time(LONG)
 
     assert (await retire_all(scene)).jobs == 1

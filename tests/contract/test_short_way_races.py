@@ -16,23 +16,22 @@ from tests.make import a_flow
 pytestmark = pytest.mark.parametrize("bed", ["postgres alone"], indirect=True)
 
 
-async def test_jobs_are_locked_in_the_order_of_their_ids_however_they_lie(
+async def test_tasks_are_locked_in_the_order_of_their_ids_whatever_the_order_of_the_words(
     bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torn = refusals(monkeypatch)
     await bed.enact(a_flow("one", name="lone"))
-    first, second = (made.job_id for made in await bed.engine.submit_many([Submission(flow="lone")] * 2))
-    # Whoever goes through the table as it lies meets the second first now.
-    await bed.sql(f"update job set dedupe_key = 'moved' where id = {first}")
-    leases = await bed.claim(2)
+    await bed.engine.submit_many([Submission(flow="lone")] * 2)
+    first, second = await bed.claim(2)
 
-    async with holding(bed, f"select 1 from job where id = {second} for no key update") as let_go:
-        settling = asyncio.create_task(bed.engine.settle([done(lease) for lease in leases]))
+    async with holding(bed, f"select 1 from task where id = {second.task_id} for no key update") as let_go:
+        settling = asyncio.create_task(bed.engine.settle([done(second), done(first)]))
         await somebody_waits(bed, 1)
         # Another takes both in the right order: it must find the first held, and so get nothing before we are done.
         async with contextlib.AsyncExitStack() as stack:
             other = await stack.enter_async_context(connected(bed))
-            both = f"select id from job where id in ({first}, {second}) order by id for no key update"
+            ids = f"{first.task_id}, {second.task_id}"
+            both = f"select id from task where id in ({ids}) order by id for no key update"
             reading = asyncio.create_task(other.fetch(both))
             await somebody_waits(bed, 2)
             await let_go()
@@ -40,11 +39,11 @@ async def test_jobs_are_locked_in_the_order_of_their_ids_however_they_lie(
             found = await reading
 
     assert [answer.accepted for answer in answers] == [True, True]
-    assert [row["id"] for row in found] == [first, second]
+    assert [row["id"] for row in found] == [first.task_id, second.task_id]
     assert torn == []
 
 
-async def test_a_job_that_was_opened_anew_while_it_was_claimed_has_its_attempt_in_the_new_generation(bed: Bed) -> None:
+async def test_a_job_that_gets_its_rows_while_it_is_claimed_is_claimed_with_them(bed: Bed) -> None:
     await bed.enact(a_flow("one", name="lone"))
     job = await bed.submit("lone")
     other = await bed.another_engine()
@@ -61,6 +60,7 @@ async def test_a_job_that_was_opened_anew_while_it_was_claimed_has_its_attempt_i
     assert answer.accepted
     generations = await bed.sql(f"select generation from attempt where task_id = {lease.task_id}")
     assert [row["generation"] for row in generations] == [2]
+    await bed.audited()
 
 
 def done(lease: Lease) -> Word:

@@ -22,7 +22,7 @@ async def holding(bed: Bed, job_id: int) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(bed.url)
     try:
         await connection.execute("begin")
-        await connection.execute(f"select 1 from job where id = {job_id} for update")
+        await connection.execute(f"select 1 from job_row where id = {job_id} for update")
         yield connection
         await connection.execute("commit")
     finally:
@@ -37,7 +37,8 @@ async def waiting(connection: asyncpg.Connection, count: int = 1) -> None:
 
 
 async def held_up(bed: Bed, job_id: int, act: Callable[[], Awaitable[Any]]) -> tuple[list[Any], Any]:
-    """A claim waits for the job; meanwhile `act` happens, and may wait for the claim."""
+    """A claim waits for the job, which has a row; meanwhile `act` happens, and may wait for the claim."""
+    await bed.give_rows()
     async with holding(bed, job_id) as other:
         claim = asyncio.create_task(bed.claim(1, request="r"))
         await waiting(other)

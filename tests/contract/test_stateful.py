@@ -123,8 +123,10 @@ class EngineBesideModel(RuleBasedStateMachine):
         if again == 0 or len(asked) < again:
             asked.append(f"r{len(asked)}")
             again = 1
+        rows = self.do(self.bed.sql("select id, job_id, stage, position from task"))
+        numbers = {(row["job_id"], row["stage"], row["position"]): row["id"] for row in rows}
         leases = self.do(self.bed.claim(wanted, worker, request=asked[-again]))
-        granted = self.model.claim(worker, asked[-again], wanted)
+        granted = self.model.claim(worker, asked[-again], wanted, numbers)
         places = [((x.job_id, FLOWS[x.flow].numbers[x.stage], x.position), x.token) for x in leases]
         assert places == granted
         for (place, token), lease in zip(places, leases, strict=True):

@@ -151,7 +151,7 @@ async def test_a_task_of_a_job_that_is_being_stopped_says_so(scene: Scene) -> No
     await scene.enact(FILM)
     job_id = await scene.submit()
     [task] = (await scene.views.tasks(job_id, stage="look")).items
-    await scene.sql("update job set cancel_asked = true")
+    await scene.sql(f"update {scene.table('job')} set cancel_asked = true")
 
     found = await scene.views.task(task.id)
 

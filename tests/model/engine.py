@@ -21,6 +21,7 @@ class Model:
         self.modes: dict[int, Mode] = {}
         self.requests: dict[int, str] = {}
         self.paused: set[str] = set()
+        self._numbers: dict[Place, int] = {}
         self.said: dict[tuple[Place, int], tuple[str, tuple[object, ...]]] = {}
 
     # -- jobs -----------------------------------------------------------------------------------
@@ -38,7 +39,7 @@ class Model:
 
     def _add(self, job: Job, number: int, position: int, state: State = State.NEW) -> None:
         place = (job.id, number, position)
-        self.work[place] = Work(place, len(self.work), job.flow, state)
+        self.work[place] = Work(place, job.flow, state)
 
     def of(self, job: Job) -> list[Work]:
         return [work for work in self.work.values() if work.place[0] == job.id]
@@ -86,7 +87,8 @@ class Model:
 
     # -- the worker's words ---------------------------------------------------------------------
 
-    def claim(self, worker: int, request: str, wanted: int) -> list[Lease]:
+    def claim(self, worker: int, request: str, wanted: int, numbers: dict[Place, int]) -> list[Lease]:
+        self._numbers = numbers  # of the tasks: they decide who comes first at the same moment
         found = self._claim(worker, request, wanted)
         if len(found) < wanted:
             self.unpark()
@@ -96,11 +98,11 @@ class Model:
     def _claim(self, worker: int, request: str, wanted: int) -> list[Work]:
         again = [w for w in self.running() if (w.worker, w.request) == (worker, request)]
         if again:
-            return sorted(again, key=lambda work: (work.rank, work.born))
+            return sorted(again, key=lambda work: (work.rank, self._numbers[work.place]))
         if self.modes[worker] is not Mode.ACTIVE or self.requests.get(worker) == request:
             return []
         able = [w for w in self.work.values() if w.state is State.READY and not w.parked and w.flow not in self.paused]
-        chosen = sorted(able, key=lambda work: (work.rank, work.born))[:wanted]
+        chosen = sorted(able, key=lambda work: (work.rank, self._numbers[work.place]))[:wanted]
         for work in chosen:
             self._grant(work, worker, request)
         return chosen

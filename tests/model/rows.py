@@ -17,7 +17,6 @@ class Work:
     """One task."""
 
     place: Place
-    born: int
     flow: str
     state: State = State.NEW
     token: int = 0

@@ -24,8 +24,9 @@ def groups_of(name: str) -> set[str]:
     return {group for group in found if not any(f"{name}_{group}".startswith(other) for other in longer)}
 
 
-# In PostgreSQL a job that is one task has no stage row to write.
-ONLY_SQLITE = {"submit_lone": {"name"}, "settle_lone": {"stage_state"}}
+# In PostgreSQL a job that is one plain task is that task: it has no other row to write.
+ONLY_SQLITE = {"submit_lone": {"name", "flow"}, "settle_lone": {"stage_state", "outcome"}}
+ONLY_POSTGRES = {"submit": {"rowless"}}
 WRITES = sorted(name for name in POSTGRES if name not in SQLITE)
 
 
@@ -43,7 +44,7 @@ def test_a_statement_takes_the_same_parameters_in_both_dialects(name: str) -> No
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_takes_the_same_columns_of_the_same_groups_in_both_dialects(name: str) -> None:
-    wanted = params(name, "postgres")
+    wanted = params(name, "postgres") - ONLY_POSTGRES.get(name, set())
 
     found = {
         param if param in wanted else f"{group}_{param}"

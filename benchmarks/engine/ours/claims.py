@@ -37,10 +37,11 @@ COPIES = (
         select {job}::bigint * 10000000 + g, {job}::bigint * 10000000 + g, rank + g, {columns}
         from task, generate_series(1, {count}) g where job_id = {job}""",
     ),
+    # Only of those that have a row: one plain task has none.
     Copy(
-        "job",
-        """insert into job (id, {columns}) select {job}::bigint * 10000000 + g, {columns}
-        from job, generate_series(1, {count}) g where id = {job}""",
+        "job_row",
+        """insert into job_row (id, {columns}) select {job}::bigint * 10000000 + g, {columns}
+        from job_row, generate_series(1, {count}) g where id = {job}""",
     ),
 )
 

@@ -135,9 +135,11 @@ def of_job(row: Row, graph: Graph | None) -> list[Finding]:
     job_id = row["id"]
     if graph is None:
         return [Finding("job.flow_id", f"job {job_id} runs flow row {row['flow_id']}, which does not exist.", job_id)]
+    if row["told"] > 1:
+        return [Finding("job", f"job {job_id} is told twice: by a row, and by a task that is the whole of it.", job_id)]
     found = loads(row["stages"], [])
     stages, numbers = stage_rows(found), sorted(item["number"] for item in found)
-    if numbers != list(range(len(graph.stages))):  # one stage may be told twice: by a row, and by a task that is alone
+    if numbers != list(range(len(graph.stages))):  # one may be told twice: by a row, and by a task that is its job
         text = f"job {job_id} has stage rows {numbers}; its graph has {len(graph.stages)} stages."
         return [Finding("stage", text, job_id)]
     counts: dict[int, Counts] = {number: Counts() for number in stages}

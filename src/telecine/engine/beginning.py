@@ -22,6 +22,7 @@ class Alike(NamedTuple):
     skip: tuple[str, ...]
     waiting: bool
     priority: int
+    plain: bool  # nothing is known of it but owner and spec, and it is due at once
 
 
 class NewJob(NamedTuple):
@@ -38,7 +39,7 @@ class NewJob(NamedTuple):
 
 
 # The same as plain tuples, which take half the time to make.
-AsAlike = tuple[int, tuple[str, ...], bool, int]
+AsAlike = tuple[int, tuple[str, ...], bool, int, bool]
 AsNewJob = tuple[int, str, str | None, str | None, str, str | None, Instant | None, int | None]
 
 
@@ -68,12 +69,13 @@ class Batch:
             begun = begin(self._graphs[alike.flow_id], alike)
             self.lanes |= begun.lanes
             whole = alone and len(self._jobs) == 1
-            if len(jobs) == 1 and begun.lone is not None:
-                params = {**begun.common, **begun.lone, **NewJob(*jobs[0])._asdict()}
+            lone = begun.lone if alike.plain else None
+            if len(jobs) == 1 and lone is not None:
+                params = {**begun.common, **lone, **NewJob(*jobs[0])._asdict()}
                 yield Ask("submit_lone", params, whole=whole, rings=bool(begun.lanes))
                 continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
-            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists)}
+            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists), "rowless": lone is not None}
             yield Write("submit", {"jobs": Columns(lists), "stages": begun.stages}, common, whole=whole)
         if self._after:
             yield Write("after_add", {"after": self._after})

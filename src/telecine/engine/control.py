@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from telecine.engine import jobrows
 from telecine.engine.consequences import Change, Stages, cancel_waiting, close_job, stages_by_job
 from telecine.engine.ledger import Ledger
 from telecine.engine.opening import boost
@@ -18,7 +19,7 @@ from telecine.store.text import dumps
 
 
 def _hold(job_id: int) -> Steps[Row]:
-    rows = yield Ask("job_hold", {"ids": [job_id]})
+    rows = yield from jobrows.hold([job_id])
     if not rows:
         raise NotFound(f"there is no job {job_id}")
     return dict(rows[0])

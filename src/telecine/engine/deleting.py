@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from telecine.engine import Engine, control
+from telecine.engine import Engine, control, jobrows
 from telecine.engine.belonging import no_job
 from telecine.engine.retention import Ages, Retired, documents_of, move
 from telecine.engine.shelf import Shelf
@@ -40,7 +40,7 @@ async def put_away_deleted(store: Store, shelf: Shelf, version_age: Millis) -> R
 
 
 def _wish(job_id: JobId, shelf: Shelf, actor: str) -> Steps[Status]:
-    held = yield Ask("job_hold", {"ids": [job_id]})
+    held = yield from jobrows.hold([job_id])
     if not held:
         raise no_job(job_id)
     yield Ask("job_gone_put", {"id": job_id, "owner": held[0]["owner"], "actor": actor})

@@ -16,7 +16,7 @@ import json
 import logging
 from functools import partial
 
-from telecine.engine import Engine, control
+from telecine.engine import Engine, control, jobrows
 from telecine.engine.clearing import put_freed
 from telecine.engine.retention import BATCH, documents_of, free_keys, move, upto
 from telecine.engine.uploads import free_with
@@ -118,7 +118,7 @@ def _cancel_if_gone(who: Who, job_id: int, engine: Engine) -> Steps[int | None]:
 
 def _cancelled(job_id: int, engine: Engine, actor: str) -> Steps[int | None]:
     """The job's id if that was its end; one that has ended otherwise stays as it is."""
-    [*held] = yield Ask("job_hold", {"ids": [job_id]})
+    [*held] = yield from jobrows.hold([job_id])
     if not held or held[0]["outcome"] is not None:
         return None
     status = yield from control.cancel(JobId(job_id), engine.shelf, reason=REASON, actor=actor)

@@ -3,7 +3,8 @@
 A stage that stands alone and reports a plain success needs nothing that its claim did not already read:
 its stage has one task, its job has no other stage. So the engine asks the same rules (`decide`,
 `effect_of`) with the facts of the claim and lets the statement check that they still hold: token, state,
-lease, and that the job does not wind down. What misses is settled the long way, from a fresh read.
+lease, and that the job does not wind down (in PostgreSQL: that it is still nothing but this task). What
+misses is settled the long way, from a fresh read.
 
 All such words of one flow become the same, so the statement is told once what they become.
 """
@@ -33,7 +34,7 @@ class Memory:
         self._rows: dict[tuple[int, int], tuple[Row, Graph]] = {}
 
     def put(self, row: Row, graph: Graph) -> None:
-        if len(graph.stages) == 1:
+        if row["lone"] and len(graph.stages) == 1:
             self._rows[row["id"], row["token"]] = (row, graph)
             if len(self._rows) > MOST_REMEMBERED:
                 del self._rows[next(iter(self._rows))]
@@ -73,6 +74,7 @@ def ending_of(graph: Graph) -> Ending:
     assert isinstance(after, After)
     counters = (after.tries, after.losses, after.releases)
     assert counters == (running.tries, running.losses, running.releases), "the statement leaves the counters alone"
+    assert (after.state, after.outcome) == (State.DONE, "done"), "the view `attempt` says so"
     phase = graph.stages[0].phase.value
     standing = Standing(phase, phase, failing=False, stopped=False, warnings=0)
     before = (StageRow(0, State.READY, 0, 1, 1),)
@@ -108,7 +110,6 @@ def settle_lone(known: Sequence[Known]) -> Steps[Passed]:
     params = {
         "ids": [word.task_id for word, _, _ in some],
         "tokens": [word.token for word, _, _ in some],
-        "generations": [row["generation"] for _, row, _ in some],
         "digests": [digest_of(JUST_DONE)] * len(facts) if plain else [digest_of(fact) for fact in facts],
         "results": [] if plain else [_result(fact) for fact in facts],
         **ending._asdict(),

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from telecine.engine import jobrows
 from telecine.engine.clearing import put_freed
 from telecine.engine.jobview import live_job, output_of
 from telecine.engine.shelf import Shelf
@@ -206,7 +207,7 @@ def free_unfinished(job_id: int, generation: int, folders: Sequence[str]) -> Ste
 
     The job's row is held: a retry comes before, and is seen, or after, and finds these files gone.
     """
-    held = yield Ask("job_hold", {"ids": [job_id]})
+    held = yield from jobrows.hold([job_id])
     if not held or held[0]["outcome"] != Status.FAILED or held[0]["generation"] != generation:
         return ()
     rows = yield Ask("unfinished_artifacts", {"job_id": job_id, "folders": list(folders)})

@@ -20,7 +20,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from telecine.engine import carrying
+from telecine.engine import carrying, jobrows
 from telecine.engine.consequences import Ripple, ripple
 from telecine.engine.ledger import Move, is_required
 from telecine.engine.shelf import Shelf
@@ -58,7 +58,7 @@ class Settled:
 def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
     """Apply `words`; a refused one changes nothing, a repeated one gets its first answer."""
     rows = yield Ask("task_hold", {"ids": sorted({word.task_id for word in words})})
-    jobs = {row["id"]: row for row in (yield Ask("job_hold", {"ids": sorted({row["job_id"] for row in rows})}))}
+    jobs = {row["id"]: row for row in (yield from jobrows.hold_of(rows))}
     graphs = yield from shelf.fetch(job["flow_id"] for job in jobs.values())
     held = {row["id"]: (row, jobs[row["job_id"]]) for row in rows}
     carried = yield from carrying.hold(words)

@@ -128,9 +128,10 @@ def _batch(
         one, flow_id, graph = wanted[place]
         waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
         kind, id_ = one.subject or (None, None)
+        plain = kind is None and one.run_at is None and not (waiting or one.dedupe_key)
         # Plain tuples: there may be thousands.
         job = (job_id, one.owner, kind, id_, spec_text(one.spec), one.dedupe_key, one.run_at, len(waiting) or None)
-        batch.add(graph, (flow_id, one.skip, bool(waiting), priorities[place]), job, waiting)
+        batch.add(graph, (flow_id, one.skip, bool(waiting), priorities[place], plain), job, waiting)
     return batch
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from telecine.engine import Engine
+from telecine.engine import Engine, jobrows
 from telecine.engine.submit import Submission, Submitted, Wanted, submit
 from telecine.engine.webhooks import Webhooks, Wish, room_for, row_of, secret_of, shown_key, signing_key
 from telecine.store import Ask, Row, Rows, Steps, Write
@@ -71,7 +71,7 @@ def _standing(made: Sequence[Submitted], rows: Sequence[Row]) -> Steps[dict[Mark
     found: dict[Mark, int] = {}
     if before:
         # Held until the webhook stands: whatever ends the job comes after, and is told.
-        held = yield Ask("job_hold", {"ids": before})
+        held = yield from jobrows.hold(before)
         ended = set(before) - {row["id"] for row in held if row["outcome"] is None}
         found = _numbers((yield Ask("webhook_of_jobs", {"ids": before})))
     missing = {_mark(row): row for row in rows if row["job_id"] not in ended and _mark(row) not in found}

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from telecine.addresses import first_inside, written_out
+from telecine.engine import jobrows
 from telecine.engine.shown import Page
 from telecine.engine.timeline import after, limited, page
 from telecine.errors import BadSpec, Conflict, NotFound, WrongState
@@ -210,7 +211,7 @@ def host_of(url: str) -> str:
 
 def _open_job(job_id: int, sees: str | None) -> Steps[None]:
     """Held until the webhook stands: whatever ends the job comes after, and is told."""
-    rows = yield Ask("job_hold", {"ids": [job_id]})
+    rows = yield from jobrows.hold([job_id])
     if not rows or (sees is not None and rows[0]["owner"] != sees):
         raise NotFound(f"there is no job {job_id}")
     if rows[0]["outcome"] is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
-from telecine.engine import Engine, Submission
+from telecine.engine import Engine, Submission, jobrows
 from telecine.engine.clearing import put_freed
 from telecine.engine.gone import gone_since
 from telecine.engine.listing import JobFilter
@@ -130,7 +130,7 @@ def _submitted(wanted: tuple[Submission, int, Graph], video: str) -> Steps[tuple
     [answer] = yield from submit([wanted])
     if answer.created:
         return answer, video
-    [twin] = yield Ask("job_hold", {"ids": [answer.job_id]})
+    [twin] = yield from jobrows.hold([answer.job_id])
     if twin["outcome"] is None and not (twin["cancel_asked"] or twin["failing"] or twin["stopped"]):
         return answer, str(twin["subject_id"])
     [answer] = yield from submit([(wanted[0]._replace(dedupe_key=None), *wanted[1:])])

@@ -25,7 +25,7 @@ from unnest(:tasks_id::bigint[], :tasks_moved::boolean[]) as x (id, moved) where
 -- name: kept_of
 -- With the last token before a person's retry: what was kept with it or an earlier one is of another generation.
 select name, token, key, size, sha256, value::text as value, facts::text as facts, coalesce((
-    select max(a.token) from attempt a join job j on j.id = a.job_id
+    select max(a.token) from attempt_row a join job_row j on j.id = a.job_id
     where a.task_id = :task_id and a.generation < j.generation), 0) as retried
 from artifact where task_id = :task_id and stage_version = :stage_version order by name
 

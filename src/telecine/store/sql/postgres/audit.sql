@@ -2,14 +2,22 @@
 -- both sides together, so a difference is a fault and never a race.
 
 -- name: audit_jobs
+-- Jobs without a row are found graph by graph, as their indexes have them: also those of a graph that is lost.
+with recursive graph (id) as (
+    select least((select min(flow_id) from rowless where outcome is null), (select min(flow_id) from rowless where outcome is not null))
+    union all
+    select least((select min(flow_id) from rowless where outcome is null and flow_id > g.id),
+        (select min(flow_id) from rowless where outcome is not null and flow_id > g.id))
+    from graph g where g.id is not null
+)
 select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.failing, j.cancel_asked, j.started_at,
-    exists (select 1 from flow f where f.id = j.flow_id) as has_flow,
+    exists (select 1 from flow f where f.id = j.flow_id) as has_flow, (select count(*) from job o where o.id = j.id)::integer as told,
     (select count(*) from job_after f where f.job_id = j.id)::integer as after,
-    (select count(*) from job_after f where f.job_id = j.id and not exists (select 1 from job o where o.id = f.after_id)
+    (select count(*) from job_after f where f.job_id = j.id and (select count(*) from job o where o.id = f.after_id) = 0
         and not exists (select 1 from archive r where r.job_id = f.after_id))::integer as after_lost,
     (select json_agg(s order by s.number)::text from stage s where s.job_id = j.id) as stages,
     (select json_agg(c)::text from (
-        select t.stage, t.state, t.optional, count(*) as count from task t where t.job_id = j.id
+        select t.stage, t.state, t.optional, count(*) as count from job_task t where t.job_id = j.id
         group by t.stage, t.state, t.optional) c) as tasks,
     (select json_agg(b)::text from (
         select t.id, t.state, t.token, t.kept, t.parked, t.lease_until, t.worker,
@@ -19,7 +27,7 @@ select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.fai
             -- Of a job that has ended, retention may have freed the files.
             exists (select 1 from artifact o where o.task_id = t.id) or t.kept > 0 and j.outcome is not null as has_kept,
             exists (select 1 from worker w where w.id = t.worker) as has_worker
-        from task t where t.job_id = j.id) b
+        from job_task t where t.job_id = j.id) b
         where b.attempts <> b.token - (b.state = 'running')::integer
             or coalesce(b.last_token, 0) <> b.token - (b.state = 'running')::integer
             or b.done <> (b.state = 'done')::integer
@@ -27,7 +35,19 @@ select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.fai
             or (b.state = 'running' and not b.has_worker)
             or (b.parked and b.state <> 'ready')
             or (b.kept > 0) <> b.has_kept) as odd
-from (select * from job where id > :after order by id limit :wanted) j order by j.id
+from (
+    select id from (
+        (select id from job_row where id > :after order by id limit :wanted)
+        union all
+        select r.id from graph f cross join lateral (
+            (select id from rowless where flow_id between f.id and f.id and outcome is null and id > :after
+            order by flow_id, id limit :wanted)
+            union all
+            (select id from rowless where flow_id between f.id and f.id and outcome is not null and id > :after
+            order by flow_id, id limit :wanted)
+        ) r
+    ) x group by id order by id limit :wanted
+) x cross join lateral (select * from job where id = x.id limit 1) j order by j.id
 
 -- Rows without the row that they belong to: what foreign keys would have refused. Each looks at a window of an index;
 -- the row without `missing` says how far that reached.
@@ -36,28 +56,29 @@ from (select * from job where id > :after order by id limit :wanted) j order by 
 with w as (select job_id from stage_row where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job_row j where j.id = w.job_id)
 
 -- name: orphans_task
-with w as (select job_id from task where job_id > :after order by job_id limit :wanted)
+-- One that is its job has no other row to belong to.
+with w as (select job_id from task where job_id > :after and flow_id is null order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job_row j where j.id = w.job_id)
 
 -- name: orphans_job_log
 with w as (select job_id from job_log where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where (select count(*) from job j where j.id = w.job_id) = 0
 
 -- name: orphans_job_after
 with w as (select job_id from job_after where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where not exists (select 1 from job_row j where j.id = w.job_id)
 
 -- name: orphans_attempt
-with w as (select task_id from attempt where task_id > :after order by task_id limit :wanted)
+with w as (select task_id from attempt_row where task_id > :after order by task_id limit :wanted)
 select null::bigint as missing, max(task_id) as last from w
 union all
 select distinct task_id, null::bigint from w where not exists (select 1 from task t where t.id = w.task_id)
@@ -67,14 +88,14 @@ select distinct task_id, null::bigint from w where not exists (select 1 from tas
 with w as (select job_id from artifact where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where (select count(*) from job j where j.id = w.job_id) = 0
   and not exists (select 1 from archive r where r.job_id = w.job_id)
 
 -- name: orphans_idempotency
 with w as (select job_id from idempotency where job_id > :after order by job_id limit :wanted)
 select null::bigint as missing, max(job_id) as last from w
 union all
-select distinct job_id, null::bigint from w where not exists (select 1 from job j where j.id = w.job_id)
+select distinct job_id, null::bigint from w where (select count(*) from job j where j.id = w.job_id) = 0
   and not exists (select 1 from archive r where r.job_id = w.job_id)
 
 -- name: orphans_subject_version

@@ -2,7 +2,9 @@
 -- Walks each served lane in rank order, takes the best, and grants them unless their job is winding down.
 -- The worker's row is locked, so a drain that was acknowledged is obeyed. Tasks are locked first, then jobs, in id
 -- order, by the update that begins them: it waits for whoever holds one and looks at it anew, so a cancel that
--- commits meanwhile is seen. A job that was begun before is written again all the same: to lock it costs no less. A
+-- commits meanwhile is seen. A job that was begun before is written again all the same: to lock it costs no less. A job
+-- without a row is its task (`flow_id`), and cannot be winding down; if it was given a row since this statement began, it is
+-- not seen here, comes back as if it wound down, and is claimed the next time. A
 -- repeat of the request gets nothing: what the first one was granted is told by `overlooked`. If it comes while the
 -- first is still under way, it waits for it at the worker's row and sees there that its request was the last one granted.
 -- Sets are handed on as arrays: joins between them would be planned as nested loops.
@@ -22,39 +24,39 @@ with due as materialized (
       and not exists (select 1 from task where worker = :worker and state = 'running' and request = :request)
       and not exists (select 1 from flow f where f.name = l.flow and f.paused)
 --+ ), hinted as materialized (
---+     select t.id, t.job_id, t.rank from task t
+--+     select t.id, t.job_id, t.rank, t.flow_id from task t
 --+     where t.id = any (:hinted::bigint[]) and t.state = 'ready' and not t.parked
 --+       and t.lane = any (array(select lane from served))
 --+       and not ((select yes from buried) and exists (
---+         select 1 from job j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
+--+         select 1 from job_row j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
 --+         where j.id = t.job_id and g.cleared_at is null))
 --+     order by t.rank, t.id limit :wanted for no key update skip locked
 ), candidate as materialized (
-    select c.id, c.job_id, c.rank from served cross join lateral (
-        select t.id, t.job_id, t.rank from task t
+    select c.id, c.job_id, c.rank, c.flow_id from served cross join lateral (
+        select t.id, t.job_id, t.rank, t.flow_id from task t
         where t.lane = served.lane and t.state = 'ready' and not t.parked
           --+ and t.id <> all (array(select id from hinted))
           -- What is of a deleted subject is passed over until somebody has cancelled it.
           and not ((select yes from buried) and exists (
-            select 1 from job j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
+            select 1 from job_row j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
             where j.id = t.job_id and g.cleared_at is null))
         order by t.rank, t.id
         limit :wanted --+ - (select count(*) from hinted)
         for no key update skip locked
     ) c
 ), picked as materialized (
-    --+ select id, job_id from hinted union all (
-    select id, job_id from candidate order by rank, id limit :wanted --+ - (select count(*) from hinted) )
+    --+ select id, job_id, flow_id from hinted union all (
+    select id, job_id, flow_id from candidate order by rank, id limit :wanted --+ - (select count(*) from hinted) )
 ), begun as (
-    update job j set status = case j.status when 'pending' then j.phase else j.status end,
+    update job_row j set status = case j.status when 'pending' then j.phase else j.status end,
         started_at = coalesce(j.started_at, {now})
     -- One by one, in this order: a plan for all at once might take them as they lie.
-    from unnest(array(select distinct job_id from picked order by job_id)) as p (id)
+    from unnest(array(select distinct job_id from picked where flow_id is null order by job_id)) as p (id)
     where j.id = p.id and not (j.cancel_asked or j.failing)
-    returning j.id, j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation
+    returning j.id, j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id
 ), halted as materialized (
     select job_id as id from picked
-    where (select count(distinct job_id) from picked) > (select count(*) from begun)
+    where flow_id is null and (select count(distinct job_id) from picked where flow_id is null) > (select count(*) from begun)
       and job_id <> all (array(select id from begun))
 ), granted as (
     update task t
@@ -63,7 +65,7 @@ with due as materialized (
         stops_at = {now} + least(t.stall_ms, t.limit_ms), progress = null, note = null
     where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
-        t.limit_ms, t.rank, t.losses, t.releases --+ , t.lane
+        t.limit_ms, t.rank, t.losses, t.releases, t.flow_id, t.spec, t.owner --+ , t.lane
 ), noted as (
     update worker set request = :request where id = :worker and exists (select 1 from granted)
 ), said as (
@@ -72,9 +74,10 @@ with due as materialized (
     from granted having count(*) > 0
 )
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, g.losses, g.releases, g.rank, false as halted,
-    (select yes from due) as due --+ , g.lane
--- Each has its match on the other side. Said as a full join, which cannot be planned as a nested loop.
+    coalesce(g.flow_id, j.flow_id) as flow_id, coalesce(g.spec, j.spec) as spec, coalesce(g.owner, j.owner) as owner,
+    j.subject_kind, j.subject_id, g.flow_id is not null as lone, g.losses, g.releases,
+    g.rank, false as halted, (select yes from due) as due --+ , g.lane
+-- Each that was begun has its match. Said as a full join, which cannot be planned as a nested loop.
 from granted g full join begun j on j.id = g.job_id
 union all
 select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
@@ -87,8 +90,9 @@ order by rank, id
 -- or does something stand there that others had locked, or that came since? Reads only. Always a row; without a lease
 -- its id is null.
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.generation, t.losses, t.releases, t.rank, t.lane, x.due,
-    x.standing
+    coalesce(t.flow_id, j.flow_id) as flow_id, coalesce(t.spec, j.spec) as spec, coalesce(t.owner, j.owner) as owner,
+    j.subject_kind, j.subject_id, t.flow_id is not null as lone, t.losses, t.releases,
+    t.rank, t.lane, x.due, x.standing
 from (
     select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as due, exists (
         select 1 from unnest(:lanes::text[], :flows::text[]) as l (lane, flow)
@@ -99,7 +103,7 @@ from (
     ) as standing
 ) x
 left join (
-    task t join job j on j.id = t.job_id
+    task t left join job_row j on j.id = t.job_id
 ) on t.worker = :worker and t.state = 'running' and t.request = :request
 order by t.rank, t.id
 

@@ -55,8 +55,8 @@ update webhook set disabled_at = coalesce(disabled_at, {now}) where id = any (:i
 -- Of single jobs, which have ended so long ago, or are gone, and been told.
 delete from webhook where id in (
     select w.id from webhook w where w.job_id is not null and w.created_at < {now} - :age::bigint
-      and not exists (select 1 from job j where j.id = w.job_id
-          and (j.outcome is null or j.ended_at >= {now} - :age::bigint))
+      and (select count(*) from job j where j.id = w.job_id
+          and (j.outcome is null or j.ended_at >= {now} - :age::bigint)) = 0
       and not exists (select 1 from delivery d where d.webhook_id = w.id)
     limit :wanted::bigint)
 returning id
@@ -87,7 +87,9 @@ from (
     select * from event where seq > :seq::bigint and seq <= :until::bigint and kind = any (:kinds::word[])
     order by seq limit :wanted
 ) e
-left join job j on j.id = e.job_id
+left join lateral (
+    select owner, flow, subject_kind, subject_id, status, created_at, ended_at from job where id = e.job_id limit 1
+) j on true
 left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
 left join worker w on w.id = e.worker
 order by e.seq
@@ -100,18 +102,18 @@ select j.id as job_id, (
         select 1 from (
             select j.id
             union
-            select o.id from job o where o.subject_kind = j.subject_kind and o.subject_id = j.subject_id
+            select o.id from job_row o where o.subject_kind = j.subject_kind and o.subject_id = j.subject_id
               and o.id < j.id and o.id > coalesce((
-                select max(c.id) from job c where c.subject_kind = j.subject_kind and c.subject_id = j.subject_id
+                select max(c.id) from job_row c where c.subject_kind = j.subject_kind and c.subject_id = j.subject_id
                   and c.id < j.id and c.outcome = 'completed'), 0)
         ) as o
-        join task t on t.job_id = o.id
-        join attempt a on a.task_id = t.id and a.outcome in ('failed', 'stalled', 'timed_out')
+        join task t on t.job_id = o.id and t.flow_id is null
+        join attempt_row a on a.task_id = t.id and a.outcome in ('failed', 'stalled', 'timed_out')
         limit :most
     ) as found) as failures,
     exists (
-        select 1 from task t join stage s on s.job_id = t.job_id and s.number = t.stage
-        where t.job_id = j.id and t.state = 'error' and s.name = j.error ->> 'stage'
+        select 1 from task t join stage_row s on s.job_id = t.job_id and s.number = t.stage
+        where t.job_id = j.id and t.flow_id is null and t.state = 'error' and s.name = j.error ->> 'stage'
           and (t.tries >= t.max_attempts or t.error ->> 'code' in ('quarantined', 'released_too_often'))
     ) as exhausted
 from job j where j.id = any (:ids::bigint[])

@@ -48,8 +48,8 @@ from event_counter c cross join pulse p cross join (
 -- The latest events from the newest back, those that ended an attempt: how long it took, and how it ended.
 select coalesce(j.flow, '') as flow, coalesce(s.name, '') as stage, e.kind, a.ended_at - a.started_at as ms
 from (select kind, job_id, stage, task_id, token from event order by seq desc limit :most) e
-join attempt a on a.task_id = e.task_id and a.token = e.token
-left join job j on j.id = e.job_id
+cross join lateral (select started_at, ended_at from attempt where task_id = e.task_id and token = e.token limit 1) a
+left join lateral (select flow from job where id = e.job_id limit 1) j on true
 left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
 where e.kind <> 'task.started'
 
@@ -77,9 +77,11 @@ where t.name = 'seq' and t.labels = '[]' for no key update of t skip locked
 select e.seq, e.at, e.kind, e.job_id, j.created_at, j.generation, e.data::text as data, j.flow, s.name as stage, j.started_at as job_started, a.started_at,
     a.ended_at, a.outcome
 from (select * from event where seq > :seq::bigint order by seq limit :wanted) e
-left join job j on j.id = e.job_id
+left join lateral (select created_at, generation, flow, started_at from job where id = e.job_id limit 1) j on true
 left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
-left join attempt a on a.task_id = e.task_id and a.token = e.token
+left join lateral (
+    select started_at, ended_at, outcome from attempt where task_id = e.task_id and token = e.token limit 1
+) a on true
 order by e.seq
 
 -- name: tally_identity

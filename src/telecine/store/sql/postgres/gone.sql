@@ -21,20 +21,20 @@ select kind, id, at from subject_gone where cleared_at is null and (at, kind, id
 order by at, kind, id limit :wanted
 
 -- name: gone_open
-select id, cancel_asked from job
+select id, cancel_asked from job_row
 where subject_kind = :kind and subject_id = :id and outcome is null order by id limit :wanted
 
 -- name: gone_ended
 select j.id, j.ended_at, j.generation,
     (select coalesce(sum(s.total), 0) from stage s where s.job_id = j.id)::integer as tasks
-from job j where j.subject_kind = :kind and j.subject_id = :id and j.outcome is not null order by j.id limit :wanted
+from job_row j where j.subject_kind = :kind and j.subject_id = :id and j.outcome is not null order by j.id limit :wanted
 
 -- name: gone_lock
 -- Waits for submits that are under way; what they have submitted is seen by the next statement.
 select 1 as here from subject where kind = :kind and id = :id for update
 
 -- name: gone_jobs
-select exists (select 1 from job where subject_kind = :kind and subject_id = :id) as found
+select exists (select 1 from job_row where subject_kind = :kind and subject_id = :id) as found
 
 -- name: gone_artifacts
 delete from artifact where version_id = any (array(

@@ -26,16 +26,16 @@ from (
     from (
         select a.started_at as began, case when a.outcome <> 'lost' then a.ended_at
             else least(a.ended_at - coalesce(a.silent_ms, 0), greatest(a.started_at, coalesce(w.beat_at, a.ended_at))) end as ended
-        from task t join attempt a on a.task_id = t.id left join worker w on w.id = a.worker
+        from job_task t cross join lateral (select * from attempt where task_id = t.id offset 0) a left join worker w on w.id = a.worker
         where t.job_id = :job_id and a.started_at is not null
         union all
-        select claimed_at, least({now}, lease_until) from task where job_id = :job_id and state = 'running'
+        select claimed_at, least({now}, lease_until) from job_task where job_id = :job_id and state = 'running'
     ) y where y.ended > y.began
 ) x
 
 -- name: result_of
-select t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
-where s.job_id = :job_id and s.name = :stage and t.position = 0 and t.state = 'done'
+select t.result from stage s join job_task t on t.stage = s.number
+where s.job_id = :job_id and t.job_id = :job_id and s.name = :stage and t.position = 0 and t.state = 'done'
 
 -- name: kept_of_version
 select id, name, token, key, size, sha256, null::text as value, facts::text as facts, stage, position

@@ -1,6 +1,7 @@
 -- name: submit
 -- New jobs that are alike, with their stages, first tasks and events, thousands at once: what is their own comes by
--- column, what they share comes once. Each job has each of the stages, in their order.
+-- column, what they share comes once. Each job has each of the stages, in their order. `rowless`: each is one plain task, due
+-- at once, that says all there is to say.
 with clock as materialized (
     select {now} as now
 ), alike as materialized (
@@ -8,24 +9,31 @@ with clock as materialized (
         :stages_total::integer[], :stages_lane::word[], :stages_boost::bigint[], :stages_max_attempts::integer[],
         :stages_stall_ms::bigint[], :stages_limit_ms::bigint[])
         as x (number, name, state, waits, total, lane, boost, max_attempts, stall_ms, limit_ms)
-), lone as materialized (
-    select count(*) = 1 and sum(total) = 1 as yes from alike
+), r as (
+    insert into task (id, job_id, stage, position, lane, state, ready_at, rank, max_attempts, stall_ms, limit_ms, flow_id,
+        owner, priority, phase, spec)
+    select x.id, x.id, a.number, 0, a.lane, a.state, (select now from clock), (select now from clock) - a.boost,
+        a.max_attempts, a.stall_ms, a.limit_ms, :flow_id, coalesce(x.owner, :same_owner), :priority, :phase, x.spec::jsonb
+    from unnest(:ids::bigint[], :jobs_owner::text[], :jobs_spec::line[]) as x (id, owner, spec) cross join alike a where :rowless::boolean
 ), j as (
-    insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
+    insert into job_row (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
         waits, created_at)
     select x.id, :flow_id, :flow, coalesce(x.owner, :same_owner), x.subject_kind, x.subject_id, 'pending', :phase, :priority, x.spec::jsonb,
         x.dedupe_key, x.run_at, coalesce(x.waits, 0), (select now from clock)
     from unnest(:jobs_id::bigint[], :jobs_owner::text[], :jobs_subject_kind::text[], :jobs_subject_id::text[],
         :jobs_spec::line[], :jobs_dedupe_key::text[], :jobs_run_at::bigint[], :jobs_waits::integer[])
         as x (id, owner, subject_kind, subject_id, spec, dedupe_key, run_at, waits)
+    where not :rowless::boolean
 ), s as (
     insert into stage_row (job_id, number, name, state, waits, total, remaining, ended_at)
     select x.id, a.number, a.name, a.state, a.waits, a.total, a.total, case when a.state = 'skipped' then (select now from clock) end
-    from unnest(:ids::bigint[]) as x (id) cross join alike a where not (select yes from lone)
+    from unnest(:ids::bigint[]) as x (id) cross join alike a where not :rowless::boolean
 ), t as (
-    -- A task that is ready at once is due now, or at the job's run_at: then it is parked until then.
-    insert into task (id, job_id, stage, position, alone, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
-    select nextval('task_id'), a.job_id, a.number, 0, (select yes from lone), a.lane, a.state,
+    -- A task that is ready at once is due now, or at the job's run_at: then it is parked until then. The first has the number of
+    -- the job, so that of jobs which are due at the same moment the first to come is the first to begin.
+    insert into task (id, job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
+    select case when a.number = (select min(number) from alike where total > 0) then a.job_id else nextval('job_id') end,
+        a.job_id, a.number, 0, a.lane, a.state,
         a.state = 'ready' and a.due > (select now from clock),
         case when a.state = 'ready' then a.due end, case when a.state = 'ready' then a.due - a.boost end,
         a.max_attempts, a.stall_ms, a.limit_ms
@@ -34,7 +42,7 @@ with clock as materialized (
     cross join lateral (
         select x.id as job_id, greatest(x.run_at, (select now from clock)) as due, alike.* from alike
         where alike.total > 0 offset 0
-    ) a
+    ) a where not :rowless::boolean
 )
 -- Whether it waits for other jobs is told here: by the time that somebody reads this it may no longer.
 insert into unnumbered (at, kind, data, job_ids)
@@ -46,29 +54,43 @@ select (select now from clock), 'job.created', jsonb_build_object('waits', x.wai
 from unnest(:ids::bigint[], :jobs_waits::integer[]) as x (id, waits) where x.waits is not null group by x.waits
 
 -- name: submit_lone
--- The same for one job of one stage: its arrays would cost more than its rows.
-with j as (
-    insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
-        waits, created_at)
-    values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec::text::jsonb, :dedupe_key,
-        :run_at, coalesce(:waits, 0), {now})
-), t as (
-    insert into task (id, job_id, stage, position, alone, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
-    values (nextval('task_id'), :id, :number, 0, true, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, false),
-        case when :state = 'ready' then greatest(:run_at, {now}) end,
-        case when :state = 'ready' then greatest(:run_at, {now}) - :boost::bigint end, :max_attempts, :stall_ms, :limit_ms)
+-- The same for one job that needs no row: its arrays would cost more than its rows.
+with t as (
+    insert into task (id, job_id, stage, position, lane, state, ready_at, rank, max_attempts, stall_ms, limit_ms, flow_id,
+        owner, priority, phase, spec)
+    values (:id, :id, :number, 0, :lane, :state, {now}, {now} - :boost::bigint, :max_attempts, :stall_ms,
+        :limit_ms, :flow_id, :owner, :priority, :phase, :spec::text::jsonb)
 )
-insert into unnumbered (at, kind, data, job_ids)
-values ({now}, 'job.created', case when :waits is not null then jsonb_build_object('waits', :waits) end, array[:id::bigint])
+insert into unnumbered (at, kind, job_ids) values ({now}, 'job.created', array[:id::bigint])
 
 -- name: after_add
 insert into job_after (job_id, after_id) select * from unnest(:after_job_id::bigint[], :after_after_id::bigint[])
+
+-- name: job_row_add
+-- Gives jobs that are only a task the rows that others have, before `job_hold`. Their tasks are locked first, as everybody does: of two
+-- who want this at once the second waits here, and then finds it done.
+with bare as materialized (
+    select id, stage, flow_id, owner, priority, phase, spec, outcome, lane, state, token, ready_at, claimed_at, ended_at from task
+    where id = any (:ids::bigint[]) and flow_id is not null order by id for no key update
+), s as (
+    insert into stage_row (job_id, number, name, state, waits, total, remaining, ended_at)
+    select id, stage, split_part(split_part(lane, '/', 2), '@', 1), case when state = 'running' then 'ready' else state end, 0, 1,
+        case when state = 'done' then 0 else 1 end, ended_at
+    from bare
+), j as (
+    insert into job_row (id, flow_id, created_at, priority, flow, owner, spec, status, phase, outcome, started_at, ended_at)
+    select id, flow_id, ready_at, priority, split_part(lane, '/', 1), owner, spec,
+        case when outcome is not null then outcome when token > 0 then phase else 'pending' end, phase, outcome, claimed_at, ended_at
+    from bare
+)
+update task t set flow_id = null, owner = null, priority = null, phase = null, spec = null, outcome = null
+from bare where t.id = bare.id returning t.id
 
 -- name: job_hold
 -- Locks jobs in id order and returns them as they are now.
 select id, flow_id, flow, owner, subject_kind, subject_id, status, phase, outcome, priority, dedupe_key, run_at, waits,
     cancel_asked, failing, stopped, version, generation, warnings, created_at, {now} as now
-from job where id = any (:ids::bigint[]) order by id for no key update
+from job_row where id = any (:ids::bigint[]) order by id for no key update
 
 -- name: stages_of
 -- A statement of its own, after the one that locked the jobs: in the same one it would still see the past.
@@ -76,20 +98,20 @@ select job_id, number, state, waits, total, remaining, failed, cancelled from st
 where job_id = any (:ids::bigint[]) order by job_id, number
 
 -- name: job_cancel
-update job set cancel_asked = true, error = :error::text::jsonb where id = :id
+update job_row set cancel_asked = true, error = :error::text::jsonb where id = :id
 
 -- name: job_edit
-update job set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
+update job_row set priority = :priority, run_at = :run_at, version = version + 1 where id = :id
 
 -- name: task_hold_all
 -- What waits or runs of a job, locked in id order, before the job itself.
-select id from task where job_id = :job_id and state in ('ready', 'running') order by id for no key update
+select id from task where job_id = :job_id and flow_id is null and state in ('ready', 'running') order by id for no key update
 
 -- name: task_rerank
 -- The rank keeps its ready time and moves only by what was edited; what runs may come back. What became ready after
 -- `task_hold_all` and is being claimed right now is left alone: its claim waits for the job that we hold.
 with free as materialized (
-    select id from task where job_id = :job_id and state in ('ready', 'running') order by id for no key update skip locked
+    select id from task where job_id = :job_id and flow_id is null and state in ('ready', 'running') order by id for no key update skip locked
 )
 update task t set rank = t.rank + x.shift from unnest(:stages_number::smallint[], :stages_shift::bigint[]) as x (number, shift)
 where t.id = any (array(select id from free)) and t.stage = x.number
@@ -98,24 +120,24 @@ where t.id = any (array(select id from free)) and t.stage = x.number
 -- Only what has never begun waits for the job's run_at; a retry keeps the time that its event announced. What is being
 -- claimed right now has begun.
 with free as materialized (
-    select id from task where job_id = :job_id and state = 'ready' and token = 0 order by id for no key update skip locked
+    select id from task where job_id = :job_id and flow_id is null and state = 'ready' and token = 0 order by id for no key update skip locked
 )
 update task set rank = rank - ready_at + greatest(:run_at::bigint, {now}), ready_at = greatest(:run_at::bigint, {now}),
     parked = :run_at::bigint > {now}
 where id = any (array(select id from free))
 
 -- name: job_reopen
-update job set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
+update job_row set status = 'pending', phase = :phase, outcome = null, ended_at = null, started_at = null, error = null,
     cancel_asked = false, failing = false, stopped = false, warnings = 0, generation = generation + 1 where id = :id
 
 -- name: task_reopen
 update task set state = 'new', tries = 0, losses = 0, releases = 0, parked = false, ready_at = null, rank = null,
     error = null, result = null, ended_at = null, progress = null, best = 0
-where job_id = :job_id and state in ('error', 'cancelled')
+where job_id = :job_id and flow_id is null and state in ('error', 'cancelled')
 
 -- name: stage_count
 select stage, count(*)::integer as total, count(*) filter (where state = 'new')::integer as remaining
-from task where job_id = :job_id group by stage
+from task where job_id = :job_id and flow_id is null group by stage
 
 -- name: stage_reset
 update stage_row stage set state = x.state, waits = x.waits, total = x.total, remaining = x.remaining, failed = 0, cancelled = 0,
@@ -125,7 +147,7 @@ from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state:
 where stage.job_id = x.job_id and stage.number = x.number
 
 -- name: dedupe_find
-select id, dedupe_key from job
+select id, dedupe_key from job_row
 where owner = :owner and dedupe_key = any (:keys::text[]) and outcome is null
 
 -- name: key_put
@@ -143,12 +165,12 @@ select job_id, owner, outcome from archive where job_id = any (:ids::bigint[])
 -- name: after_ended
 -- Jobs that wait for one that has ended. Found again by every sweep until it is resolved.
 select a.job_id, a.after_id, coalesce(j.outcome, r.outcome, 'gone') as outcome
-from job_after a left join job j on j.id = a.after_id left join archive r on r.job_id = a.after_id
+from job_after a left join lateral (select id, outcome from job where id = a.after_id limit 1) j on true left join archive r on r.job_id = a.after_id
 where j.id is null or j.outcome is not null
 order by a.job_id limit :wanted
 
 -- name: after_these
-select a.job_id, a.after_id, j.outcome from job_after a join job j on j.id = a.after_id
+select a.job_id, a.after_id, j.outcome from job_after a cross join lateral (select outcome from job where id = a.after_id limit 1) j
 where a.after_id = any (:ids::bigint[]) and j.outcome is not null order by a.job_id limit :wanted
 
 -- name: after_resolve
@@ -156,13 +178,13 @@ where a.after_id = any (:ids::bigint[]) and j.outcome is not null order by a.job
 with gone as (
     delete from job_after where job_id = :job_id and after_id = any (:after::bigint[]) returning after_id
 ), left_over as (
-    update job set waits = waits - (select count(*) from gone)::integer where id = :job_id returning waits
+    update job_row set waits = waits - (select count(*) from gone)::integer where id = :job_id returning waits
 )
 select gone.after_id, left_over.waits from gone cross join left_over
 
 -- name: halting
-select id from job where (cancel_asked or failing) and outcome is null
-  and exists (select 1 from task t where t.job_id = job.id and t.state in ('new', 'ready')) order by id limit :wanted
+select id from job_row where (cancel_asked or failing) and outcome is null
+  and exists (select 1 from task t where t.job_id = job_row.id and t.flow_id is null and t.state in ('new', 'ready')) order by id limit :wanted
 
 -- name: flow_put
 insert into flow (name, version, digest, graph, paused, registered_at)

@@ -21,7 +21,7 @@ select k.kind as key_kind, k.scope as key_scope, k.owner as key_owner, k.name as
         select number, state, waits, total, remaining, failed, cancelled, ended_at from stage
         where job_id = j.id order by number) s) as stages,
     (select json_agg(c)::text from (
-        select t.stage, t.state, count(*) as count from task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
+        select t.stage, t.state, count(*) as count from job_task t where t.job_id = j.id group by t.stage, t.state) c) as tasks,
     (select json_agg(f.after_id order by f.after_id)::text from job_after f where f.job_id = j.id) as waits_for
 from api_key k left join job j on j.id = :id and j.started_at is null and j.generation = 1
 where k.id = :key_id::text

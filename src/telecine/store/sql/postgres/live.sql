@@ -35,7 +35,7 @@ where e.job_id = any (:ids::bigint[]) and e.kind in ('task.started', 'stage.read
 -- What ended stages in error, the first of each in front.
 select t.job_id, s.name as stage, t.error::text as error, t.tries, t.max_attempts from task t
 cross join lateral (select name from stage where job_id = t.job_id and number = t.stage limit 1) s
-where t.job_id = any (:ids::bigint[]) and t.state = 'error' order by t.job_id, t.stage, t.ended_at, t.id
+where t.job_id = any (:ids::bigint[]) and t.flow_id is null and t.state = 'error' order by t.job_id, t.stage, t.ended_at, t.id
 
 -- name: live_keys
 -- Those of these keys that are valid now.
@@ -48,7 +48,13 @@ select coalesce(sum(case when outcome is null and status = 'pending' then 1 else
     coalesce(sum(case when outcome = 'completed' then 1 else 0 end), 0)::integer as completed,
     coalesce(sum(case when outcome = 'failed' then 1 else 0 end), 0)::integer as failed,
     coalesce(sum(case when outcome = 'completed' and ended_at > {now} - 60000 then 1 else 0 end), 0)::integer as lately
-from (select status, outcome, ended_at from job where owner = :owner order by id desc limit :most) j
+from (
+    select * from (
+        (select id, status, outcome, ended_at from job_row where owner = :owner and owner <> '' order by id desc limit :most)
+        union all
+        (select id, status, outcome, ended_at from rowless where owner = :owner and owner <> '' order by id desc limit :most)
+    ) x order by id desc limit :most
+) j
 
 -- name: ticket_spend
 -- A ticket works once, and only while the key that it was made with is valid.

@@ -21,7 +21,9 @@ order by w.id
 -- name: remote_lease
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
     t.worker, j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, j.cancel_asked, {now} as now
-from task t join job j on j.id = t.job_id join worker_key k on k.worker = t.worker
+from task t cross join lateral (
+    select flow_id, spec, owner, subject_kind, subject_id, cancel_asked from job where id = t.job_id limit 1
+) j join worker_key k on k.worker = t.worker
 where t.id = :id::bigint and t.token = :token::bigint and t.state = 'running' and k.key_id = :key_id::text
 
 -- name: remote_owned
@@ -32,7 +34,7 @@ join worker_key k on k.worker = t.worker
 where t.state = 'running' and k.key_id = :key_id::text
 union
 select a.task_id, a.token from unnest(:ids::bigint[], :tokens::bigint[]) as i (id, token)
-join attempt a on a.task_id = i.id and a.token = i.token
+cross join lateral (select * from attempt where task_id = i.id and token = i.token limit 1) a
 join worker_key k on k.worker = a.worker
 where k.key_id = :key_id::text
 

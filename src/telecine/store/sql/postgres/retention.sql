@@ -5,13 +5,16 @@
 select o.id, o.ended_at, o.generation,
     (select coalesce(sum(s.total), 0) from stage s where s.job_id = o.id)::integer as tasks
 from (
-    (select id, ended_at, generation from job where outcome = 'completed' and ended_at < {now} - :age::bigint
+    (select id, ended_at, generation from job_row where outcome = 'completed' and ended_at < {now} - :age::bigint
         order by ended_at, id limit :wanted)
     union all
-    (select id, ended_at, generation from job where outcome = 'failed' and ended_at < {now} - :age::bigint
+    (select id, ended_at, generation from rowless where outcome = 'completed' and ended_at < {now} - :age::bigint
         order by ended_at, id limit :wanted)
     union all
-    (select id, ended_at, generation from job where outcome = 'cancelled' and ended_at < {now} - :age::bigint
+    (select id, ended_at, generation from job_row where outcome = 'failed' and ended_at < {now} - :age::bigint
+        order by ended_at, id limit :wanted)
+    union all
+    (select id, ended_at, generation from job_row where outcome = 'cancelled' and ended_at < {now} - :age::bigint
         order by ended_at, id limit :wanted)
 ) o order by o.ended_at, o.id limit :wanted
 
@@ -22,13 +25,20 @@ from artifact o join task t on t.id = o.task_id where o.job_id = :job_id and o.k
 -- name: retire_tasks
 -- Tasks before jobs, as everybody locks them. `used`: some attempt may have left bytes, recorded or not.
 select job_id, bool_or(kept > 0 or token > 1 or state in ('error', 'cancelled')) as used from (
-    select job_id, kept, token, state from task where job_id = any (:ids::bigint[]) order by id for update
+    select job_id, kept, token, state from task where id = any (array(
+        select id from job_task where job_id = any (:ids::bigint[])
+    )) order by id for update
 ) t group by job_id
 
 -- name: retire_jobs
 -- Whoever waited here for another pass finds no row, and a job that was retried has another generation.
-select id, ended_at, generation from job
-where id = any (:ids::bigint[]) and outcome is not null order by id for update
+-- One without a row is its task, which is locked already.
+with held as materialized (
+    select id, ended_at, generation from job_row where id = any (:ids::bigint[]) and outcome is not null order by id for update
+)
+select id, ended_at, generation from held
+union all
+select id, ended_at, 1 from task where id = any (:ids::bigint[]) and outcome is not null
 
 -- name: retire_versions
 -- Locks the subjects, so that none can flip to a version while its files go.
@@ -47,7 +57,7 @@ delete from artifact where job_id = any (:ids::bigint[])
 -- Files in these folders of tasks that a retry would do again; never those that a version names.
 delete from artifact where job_id = :job_id and version_id is null and key is not null
   and split_part(name, '/', 1) = any (:folders::text[])
-  and task_id in (select id from task where job_id = :job_id and state in ('error', 'cancelled')) returning key
+  and task_id in (select id from task where job_id = :job_id and flow_id is null and state in ('error', 'cancelled')) returning key
 
 -- name: artifact_free
 -- A file may be carried over by reference: its bytes are free when no row names them any more.
@@ -71,9 +81,9 @@ from unnest(:jobs_job_id::bigint[], :jobs_owner::text[], :jobs_flow::text[], :jo
 
 -- name: retire_rows
 with a as (
-    delete from attempt where task_id = any (array(select id from task where job_id = any (:ids::bigint[])))
+    delete from attempt_row where task_id = any (array(select id from job_task where job_id = any (:ids::bigint[])))
 ), t as (
-    delete from task where job_id = any (:ids::bigint[])
+    delete from task where id = any (array(select id from job_task where job_id = any (:ids::bigint[])))
 ), s as (
     delete from stage_row where job_id = any (:ids::bigint[])
 ), l as (
@@ -81,7 +91,7 @@ with a as (
 ), f as (
     delete from job_after where job_id = any (:ids::bigint[])
 )
-delete from job where id = any (:ids::bigint[]) returning id
+delete from job_row where id = any (:ids::bigint[]) returning id
 
 -- name: old_versions
 -- Versions that nobody keeps and that another one replaced long ago.
@@ -103,7 +113,7 @@ delete from subject_version where id = any (:ids::bigint[]) returning id
 select w.owner, w.key, w.job_id, w.created_at < {now} - :age::bigint as aged,
     coalesce(coalesce(j.ended_at, r.ended_at) < {now} - :age::bigint, j.id is null and r.job_id is null) as old
 from (select * from idempotency where job_id > :after order by job_id limit :wanted) w
-left join job j on j.id = w.job_id left join archive r on r.job_id = w.job_id order by w.job_id
+left join lateral (select id, ended_at from job where id = w.job_id limit 1) j on true left join archive r on r.job_id = w.job_id order by w.job_id
 
 -- name: key_drop
 delete from idempotency i using unnest(:keys_owner::text[], :keys_key::text[]) as x (owner, key)
@@ -133,7 +143,13 @@ delete from job_log where id = any (array(
 -- goes which key they came with.
 with going as (
     select id from worker w where w.gone_at < {now} - :age::bigint
-      and w.gone_at < coalesce((select created_at from job order by id limit 1) - 60000, {now})
+      and w.gone_at < least((select created_at from job_row order by id limit 1), (
+        select min(r.created_at) from flow f cross join lateral (
+            (select created_at from rowless where flow_id between f.id and f.id and outcome is null order by flow_id, id limit 1)
+            union all
+            (select created_at from rowless where flow_id between f.id and f.id and outcome is not null order by flow_id, id limit 1)
+        ) r
+      ), {now} + 60000) - 60000
       and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
     order by id limit :wanted
 ), unbound as (
@@ -146,7 +162,7 @@ delete from worker where id = any (array(select id from going)) returning id
 -- them, they stay.
 with going as (
     select g.job_id from job_gone g where g.cleared_at < {now} - :age::bigint
-      and not exists (select 1 from job j where j.id = g.job_id)
+      and (select count(*) from job j where j.id = g.job_id) = 0
       and not exists (select 1 from artifact a where a.job_id = g.job_id)
       and not exists (select 1 from job_after f where f.after_id = g.job_id)
     order by g.cleared_at limit :wanted

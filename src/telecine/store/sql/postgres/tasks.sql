@@ -3,7 +3,7 @@
 -- `job_hold`. A task that does not run is left alone: a late word shall not stand in the way of whoever holds its job.
 -- (The state is compared as an expression, lest the planner look for all running tasks instead of for these.)
 select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
-    t.stops_at, t.worker, t.optional, {now} as now,
+    t.stops_at, t.worker, t.optional, t.flow_id is not null as rowless, {now} as now,
     greatest(t.claimed_at, (select w.beat_at from worker w where w.id = t.worker)) as heard_at
 from task t where t.id = any (:ids::bigint[]) and t.state || '' = 'running' order by t.id for no key update
 
@@ -31,7 +31,7 @@ with m as materialized (
         worker = null, lease_until = null, stops_at = null, request = null
     from m where task.id = m.id
 ), a as (
-    insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
+    insert into attempt_row (task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms,
         started_at, ended_at)
     select m.id, m.token, m.job_id, m.generation, m.try, m.worker, m.outcome, m.digest, m.state, m.ready_at,
         m.error::jsonb, m.silent_ms, m.claimed_at, :at::bigint
@@ -47,7 +47,7 @@ with m as materialized (
         as x (job_id, number, state, waits, added, ended, failed, cancelled)
     where stage.job_id = x.job_id and stage.number = x.number
 ), j as (
-    update job set status = x.status, phase = x.phase, failing = x.failing, stopped = x.stopped, warnings = x.warnings,
+    update job_row job set status = x.status, phase = x.phase, failing = x.failing, stopped = x.stopped, warnings = x.warnings,
         error = coalesce(x.error::jsonb, job.error),
         outcome = case when x.status in ('completed', 'failed', 'cancelled') then x.status end,
         ended_at = case when x.status in ('completed', 'failed', 'cancelled') then :at::bigint end
@@ -66,56 +66,35 @@ select :at::bigint, y.kind, y.worker, y.data::jsonb, array[y.job_id], array[y.ta
 ) y order by y.turn, y.n
 
 -- name: settle_lone
--- The short way: tasks that are the whole of their job and did what they should. Nothing was locked or read before:
--- `go` is what is still as the decision saw it; what is not comes back, and a row without an id if some job waits for one
--- that has ended (one that begins to wait while this statement waits is found by the sweep). Tasks are locked first, in
--- the order of the words, which is that of the ids; then jobs in id order, by the update that ends them: it waits for
--- whoever holds one, and leaves alone what has begun to wind down. (Its generation is what the claim read under the lock:
--- while a task runs, nobody can open its job anew.) History and event take the task as it was.
+-- The short way: tasks that are their jobs, which have no row, and did what they should. Nothing was locked or read before: what
+-- is still as the decision saw it is moved by the one update that looks at it, task by task in the order of the words, which
+-- is that of the ids. The job ends with it; and that it winds down cannot be: who asks for that gives it a row first. What
+-- is not as it was comes back, and a row without an id if some job waits for one that has ended (one that begins to wait while
+-- this statement waits is found by the sweep).
+-- (The state is compared as an expression, lest the planner look for all running tasks instead of for these.)
 with clock as materialized (
     select {now} as at
 ), m as materialized (
-    select * from unnest(:ids::bigint[], :tokens::integer[], :generations::integer[], :digests::word[], :results::line[])
-        with ordinality as x (id, token, generation, digest, result, n)
-), held as materialized (
-    select m.*, t.job_id, t.stage, t.tries, t.worker, t.claimed_at
-    from m cross join lateral (
-        select job_id, stage, state, token, tries, worker, claimed_at, lease_until, alone from task
-        where id = m.id limit 1 for no key update
-    ) t
-    -- One from a time when all jobs had stage rows has one, and goes the long way.
-    where t.token = m.token and t.state = 'running' and t.lease_until > (select at from clock) and t.alone
-), j as (
-    update job set status = :status, phase = :phase, outcome = :status, ended_at = (select at from clock)
-    -- One by one, in this order: a plan for all at once might take them as they lie.
-    from unnest(array(select job_id from held order by job_id)) as p (id)
-    where job.id = p.id and not (job.cancel_asked or job.failing)
-    returning job.id
-), go as materialized (
-    -- Each word is of a job of its own, so mostly they need only be counted.
-    select * from held where (select count(*) from j) = (select count(*) from held) or job_id = any (array(select id from j))
+    select * from unnest(:ids::bigint[], :tokens::integer[], :digests::word[], :results::line[]) as x (id, token, digest, result)
 ), t as (
-    update task set state = :state, result = go.result::jsonb, error = null, ended_at = (select at from clock),
-        worker = null, lease_until = null, stops_at = null, request = null
-    from go where task.id = go.id
-), a as (
-    insert into attempt (task_id, token, job_id, generation, try, worker, outcome, digest, state, started_at, ended_at)
-    select go.id, go.token, go.job_id, go.generation, go.tries, go.worker, :outcome, go.digest, :state, go.claimed_at,
-        (select at from clock)
-    from go
+    update task set state = :state, outcome = :status, phase = :phase, done_by = task.worker, digest = nullif(m.digest, 'done'),
+        result = m.result::jsonb, ended_at = (select at from clock), worker = null, lease_until = null, stops_at = null, request = null
+    from m where task.id = m.id and task.token = m.token and task.state || '' = 'running'
+      and task.lease_until > (select at from clock) and task.flow_id is not null
+    returning task.id, task.job_id, task.stage, task.token, task.done_by
 ), e as (
     insert into unnumbered (at, kind, worker, job_ids, task_ids, stages, tokens)
     select (select at from clock), y.* from (
-        select :task_kind::text, worker, array_agg(job_id), array_agg(id), array_agg(stage), array_agg(token)
-        from go group by worker
+        select :task_kind::text, done_by, array_agg(job_id), array_agg(id), array_agg(stage), array_agg(token)
+        from t group by done_by
         union all
-        select :job_kind::text, null, array_agg(job_id), null, null, null from go having count(*) > 0
+        select :job_kind::text, null, array_agg(job_id), null, null, null from t having count(*) > 0
     ) y
 )
 select m.id, false as awaited from m
-where (select count(*) from go) < (select count(*) from m) and m.id <> all (array(select id from go))
+where (select count(*) from t) < (select count(*) from m) and m.id <> all (array(select id from t))
 union all
-select null, true where exists (select 1 from job_after where after_id = any (array(select job_id from go)))
+select null, true where exists (select 1 from job_after where after_id = any (array(select job_id from t)))
 
 -- name: open_stages
 -- Tasks of stages that opened, or were found needless: new -> ready or skipped.
@@ -125,12 +104,12 @@ set state = o.state, ready_at = o.ready_at, parked = o.parked, ended_at = o.ende
 from unnest(:stages_job_id::bigint[], :stages_number::smallint[], :stages_state::word[], :stages_ready_at::bigint[],
     :stages_parked::boolean[], :stages_ended_at::bigint[], :stages_rank::bigint[], :stages_cost::bigint[])
     as o (job_id, number, state, ready_at, parked, ended_at, rank, cost)
-where t.job_id = o.job_id and t.stage = o.number and t.state = 'new'
+where t.job_id = o.job_id and t.flow_id is null and t.stage = o.number and t.state = 'new'
 
 -- name: task_add
 insert into task (id, job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
     patience_ms, ended_at, input)
-select nextval('task_id'), x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
+select nextval('job_id'), x.job_id, x.stage, x.position, x.lane, x.state, x.parked, x.optional, x.ready_at, x.rank, x.max_attempts,
     x.stall_ms, x.limit_ms, x.patience_ms, x.ended_at, x.input::jsonb
 from unnest(:tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::integer[],
     :tasks_lane::word[], :tasks_state::word[], :tasks_parked::boolean[], :tasks_optional::boolean[],
@@ -147,7 +126,7 @@ where state = 'ready' and patience_ms is not null and not parked and ready_at + 
 -- name: pass_over
 -- Called with the job's row locked. A task that somebody is claiming right now is left to him.
 with late as materialized (
-    select id from task where job_id = :job_id and state = 'ready' and patience_ms is not null and not parked
+    select id from task where job_id = :job_id and flow_id is null and state = 'ready' and patience_ms is not null and not parked
         and ready_at + patience_ms <= {now} order by id for no key update skip locked
 ), gone as (
     update task t set state = 'skipped', ended_at = :at::bigint from late where t.id = late.id returning t.stage
@@ -158,17 +137,18 @@ select stage, count(*)::integer as count from gone group by stage
 -- Called with the job's row locked. A ready task that somebody is claiming right now is skipped: the claim will
 -- see the flag, and the sweep looks again.
 with ready as materialized (
-    select id from task where job_id = :job_id and state = 'ready' order by id for no key update skip locked
+    select id from task where job_id = :job_id and flow_id is null and state = 'ready' order by id for no key update skip locked
 ), gone as (
     update task t set state = 'cancelled', parked = false, ended_at = :at::bigint
-    where t.job_id = :job_id and (t.state = 'new' or t.id in (select id from ready))
+    where t.job_id = :job_id and t.flow_id is null and (t.state = 'new' or t.id in (select id from ready))
     returning t.stage
 )
 select stage, count(*)::integer as count from gone group by stage
 
 -- name: attempt_get
 select a.task_id, a.token, a.outcome, a.digest, a.state, a.ready_at
-from attempt a join unnest(:ids::bigint[], :tokens::integer[]) as w (id, token) on a.task_id = w.id and a.token = w.token
+from unnest(:ids::bigint[], :tokens::integer[]) as w (id, token)
+cross join lateral (select * from attempt where task_id = w.id and token = w.token limit 1) a
 
 -- name: overdue
 -- Running tasks whose lease or time has run out. Read only: the decision is taken again under the lock.
@@ -183,6 +163,6 @@ select id, token, job_id, stage, position, lease_until, claimed_at, progress, wo
 where state = 'running' and worker = any (:workers::bigint[]) order by id
 
 -- name: brief
-select s.number, s.name, t.position, t.result from stage s join task t on t.job_id = s.job_id and t.stage = s.number
+select s.number, s.name, t.position, t.result from stage_row s join task t on t.job_id = s.job_id and t.flow_id is null and t.stage = s.number
 where s.job_id = :job_id and s.number = any (:stages::smallint[]) and t.state = 'done'
 order by s.number, t.position

@@ -14,7 +14,7 @@ where s.kind = :kind and s.id = :id
 select s.owner, a.name, a.key, a.size, a.sha256, a.version_id is not null as published,
     coalesce(v.id = s.current_version or v.left_at > {now} - :linger::bigint, false) as lingers, {now} as now
 from subject s cross join artifact a
-left join subject_version v on v.id = a.version_id left join job j on j.id = a.job_id
+left join subject_version v on v.id = a.version_id left join job_row j on j.id = a.job_id
 where s.kind = :kind and s.id = :id and a.id = :artifact and a.token = :token and a.key is not null
   and case when a.version_id is not null then v.kind = s.kind and v.subject_id = s.id
       else j.subject_kind = s.kind and j.subject_id = s.id end
@@ -32,7 +32,7 @@ select stage, name, key from artifact where version_id = :version and name = any
 order by id
 
 -- name: watch_job
-select s.owner, j.status, {now} as now from subject s join job j on j.subject_kind = s.kind and j.subject_id = s.id
+select s.owner, j.status, {now} as now from subject s join job_row j on j.subject_kind = s.kind and j.subject_id = s.id
 where s.kind = :kind and s.id = :id and j.id = :job_id and j.flow = :flow
   and not exists (select 1 from subject_gone g where g.kind = s.kind and g.id = s.id and g.cleared_at is null)
 

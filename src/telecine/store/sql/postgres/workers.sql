@@ -30,7 +30,7 @@ with named as materialized (
     returning mode
 )
 select {now} as now, seen.mode, r.id, r.token, coalesce(j.cancel_asked or j.failing, false) as stop
-from seen left join renewed r on true left join job j on j.id = r.job_id
+from seen left join renewed r on true left join job_row j on j.id = r.job_id
 
 -- name: worker_mode
 update worker set mode = :mode, revoked_at = case when :revoke then coalesce(revoked_at, {now}) else revoked_at end

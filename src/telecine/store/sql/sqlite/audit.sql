@@ -2,7 +2,7 @@
 
 -- name: audit_jobs
 select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.failing, j.cancel_asked, j.started_at,
-    exists (select 1 from flow f where f.id = j.flow_id) as has_flow,
+    exists (select 1 from flow f where f.id = j.flow_id) as has_flow, 1 as told,
     (select count(*) from job_after f where f.job_id = j.id) as after,
     (select count(*) from job_after f where f.job_id = j.id and not exists (select 1 from job o where o.id = f.after_id)
         and not exists (select 1 from archive r where r.job_id = f.after_id)) as after_lost,

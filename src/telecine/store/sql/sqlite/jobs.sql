@@ -21,19 +21,18 @@ select j.id, :number, 0, :lane, :state, :state = 'ready' and coalesce(j.run_at >
 from json_each(:ids) as i cross join job j on j.id = i.value where :total > 0
 
 -- name: submit_lone
--- The same for one job of one stage.
-insert into job (id, flow_id, flow, owner, subject_kind, subject_id, status, phase, priority, spec, dedupe_key, run_at,
-    waits, created_at)
-values (:id, :flow_id, :flow, :owner, :subject_kind, :subject_id, 'pending', :phase, :priority, :spec, :dedupe_key, :run_at,
-    coalesce(:waits, 0), {now});
-insert into event (at, kind, job_id, data)
-values ({now}, 'job.created', :id, case when :waits is not null then json_object('waits', :waits) end);
+-- The same for one job of one stage, of which there is no more to say.
+insert into job (id, flow_id, flow, owner, status, phase, priority, spec, created_at)
+values (:id, :flow_id, :flow, :owner, 'pending', :phase, :priority, :spec, {now});
+insert into event (at, kind, job_id) values ({now}, 'job.created', :id);
 insert into stage (job_id, number, name, state, waits, total, remaining)
 values (:id, :number, :name, :state, 0, 1, 1);
-insert into task (job_id, stage, position, lane, state, parked, ready_at, rank, max_attempts, stall_ms, limit_ms)
-values (:id, :number, 0, :lane, :state, :state = 'ready' and coalesce(:run_at > {now}, 0),
-    case when :state = 'ready' then max(coalesce(:run_at, 0), {now}) end,
-    case when :state = 'ready' then max(coalesce(:run_at, 0), {now}) - :boost end, :max_attempts, :stall_ms, :limit_ms)
+insert into task (job_id, stage, position, lane, state, ready_at, rank, max_attempts, stall_ms, limit_ms)
+values (:id, :number, 0, :lane, :state, {now}, {now} - :boost, :max_attempts, :stall_ms, :limit_ms)
+
+-- name: job_row_add
+-- Here every job has its row.
+select id from job where id in (select value from json_each(:ids)) and false
 
 -- name: job_hold
 select id, flow_id, flow, owner, subject_kind, subject_id, status, phase, outcome, priority, dedupe_key, run_at, waits,

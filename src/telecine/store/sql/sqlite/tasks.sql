@@ -1,6 +1,6 @@
 -- name: task_hold
 select t.id, t.job_id, t.stage, t.position, t.state, t.token, t.tries, t.losses, t.releases, t.max_attempts, t.lease_until,
-    t.stops_at, t.worker, t.optional, {now} as now,
+    t.stops_at, t.worker, t.optional, 0 as rowless, {now} as now,
     max(t.claimed_at, coalesce((select w.beat_at from worker w where w.id = t.worker), 0)) as heard_at
 from json_each(:ids) as i join task t on t.id = i.value where t.state = 'running'
 
@@ -45,12 +45,11 @@ create temp table if not exists going (
 delete from temp.going;
 insert into temp.going (n, id, token, job_id, stage, tries, worker, claimed_at, generation, digest, result)
 with token as materialized (select key, value from json_each(:tokens)),
-    generation as materialized (select key, value from json_each(:generations)),
     digest as materialized (select key, value from json_each(:digests)),
     result as materialized (select key, value from json_each(:results))
-select i.key, t.id, t.token, t.job_id, t.stage, t.tries, t.worker, t.claimed_at, generation.value, digest.value, result.value
+select i.key, t.id, t.token, t.job_id, t.stage, t.tries, t.worker, t.claimed_at, j.generation, digest.value, result.value
 from json_each(:ids) as i
-join token on token.key = i.key join generation on generation.key = i.key join digest on digest.key = i.key
+join token on token.key = i.key join digest on digest.key = i.key
 left join result on result.key = i.key
 join task t on t.id = i.value and t.token = token.value
 join job j on j.id = t.job_id

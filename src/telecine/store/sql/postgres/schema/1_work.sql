@@ -16,10 +16,12 @@ create table flow (
     unique (name, digest)
 );
 
+-- Numbers jobs and tasks: a task that is its job has the same number.
 create sequence job_id;
-create sequence task_id;
 
-create table job (
+-- Jobs. One that is one plain task, and of which nobody has asked anything yet, has no row: its task says it all
+-- (`task.flow_id`), and the view `job` shows both alike. `job_row_add` gives it one before anything else can become of it.
+create table job_row (
     id bigint primary key with (fillfactor = 50),
     flow_id bigint not null,
     created_at bigint not null,
@@ -56,14 +58,14 @@ create table job (
         else ended_at is not null and status = outcome and outcome in ('completed', 'failed', 'cancelled') end)
 ) with (fillfactor = 50);
 -- Serve the lists: newest first, by owner, by subject; open jobs, and ended ones, by flow; ended ones by outcome and age.
-create index job_owner on job (owner, id) with (fillfactor = 50) where owner <> '';
-create index job_subject on job (subject_kind, subject_id, id) where subject_kind is not null;
-create index job_open on job (flow_id, id) where outcome is null;
-create index job_flow on job (flow_id, id) where outcome is not null;
-create index job_ended on job (outcome, ended_at, id) where outcome is not null;
-create unique index job_dedupe on job (owner, dedupe_key) where dedupe_key is not null and outcome is null;
+create index job_owner on job_row (owner, id) with (fillfactor = 50) where owner <> '';
+create index job_subject on job_row (subject_kind, subject_id, id) where subject_kind is not null;
+create index job_open on job_row (flow_id, id) where outcome is null;
+create index job_flow on job_row (flow_id, id) where outcome is not null;
+create index job_ended on job_row (outcome, ended_at, id) where outcome is not null;
+create unique index job_dedupe on job_row (owner, dedupe_key) where dedupe_key is not null and outcome is null;
 -- Serves the sweep: jobs that must wind down.
-create index job_halting on job (id) where (cancel_asked or failing) and outcome is null;
+create index job_halting on job_row (id) where (cancel_asked or failing) and outcome is null;
 
 create table job_after (
     job_id bigint not null,
@@ -72,8 +74,7 @@ create table job_after (
 );
 create index job_after_job on job_after (job_id);
 
--- What is counted for the stages of a job. A job that is one task has no such row: its task says it all (`alone`), and the
--- view `stage` shows both alike.
+-- What is counted for the stages of a job that has a row. The view `stage` shows the others alike.
 create table stage_row (
     job_id bigint not null,
     number smallint not null,
@@ -125,15 +126,25 @@ create table task (
     note text,
     result jsonb,
     error jsonb,
-    -- It is the whole of its job, and has no stage row.
-    alone boolean not null default false,
+    -- What the row of its job would say; null where there is one. Such a task has the number of its job, and waits, runs or is done
+    -- at the first try: so the job was created when it became ready, and began when it was claimed.
+    flow_id bigint,
+    owner text,
+    priority smallint,
+    phase text,
+    spec jsonb,
+    outcome text,
+    -- Whose lease ended well, and the digest of the word, if that was more than `done`: then there is no row of the attempt.
+    done_by bigint,
+    digest text,
     -- A lease is there exactly while the state says so.
     check ((state = 'running') = (lease_until is not null)),
     check ((state = 'running') = (worker is not null)),
     check ((state = 'ready') <= (ready_at is not null and rank is not null)),
     check (not parked or state = 'ready')
 ) with (fillfactor = 50);
-create unique index task_place on task (job_id, stage, position) with (fillfactor = 35);
+-- One that is its job is found by that number.
+create unique index task_place on task (job_id, stage, position) with (fillfactor = 35) where flow_id is null;
 -- Serves `claim`: only the rows that can be claimed are in it.
 create index task_ready on task (lane, rank, id) where state = 'ready' and not parked;
 -- Serves the sweep: tasks that may not wait for ever.
@@ -145,18 +156,50 @@ create index task_parked on task (ready_at) where state = 'ready' and parked;
 create index task_running on task (worker, request) where state = 'running';
 -- Serves lists of jobs: what was begun and waits again, which is little.
 create index task_begun on task (job_id) where state = 'ready' and token > 0;
+-- Serve lists, like those of `job_row`, for jobs that have no row there.
+create index task_owner on task (owner, id) with (fillfactor = 50) where owner <> '';
+create index task_open on task (flow_id, id) where flow_id is not null and outcome is null;
+create index task_flow on task (flow_id, id) where outcome is not null;
+create index task_ended on task (outcome, ended_at, id) where outcome is not null;
 
--- An only task has the first place, by which it is found.
+-- Jobs, stages and tasks as if each job had its rows. Who looks for one by its number finds it by an index in each half, if the
+-- number is a parameter, or a column outside of a lateral subquery with a limit or an offset; a join or an order does not reach
+-- the second half. In `job_task` a task is found by the number of its job, in `rowless` are the jobs without a row.
+create view rowless as
+select id, flow_id, ready_at as created_at, null::bigint as run_at, priority, split_part(lane, '/', 1) as flow, owner,
+    null::text as subject_kind, null::text as subject_id, null::text as dedupe_key, spec, 1 as version, 1 as generation, 0 as waits,
+    0 as warnings, false as cancel_asked, false as failing, false as stopped,
+    case when outcome is not null then outcome when token > 0 then phase else 'pending' end as status, phase, outcome,
+    claimed_at as started_at, ended_at, null::jsonb as error
+from task where flow_id is not null;
+
+create view job as
+select id, flow_id, created_at, run_at, priority, flow, owner, subject_kind, subject_id, dedupe_key, spec, version, generation,
+    waits, warnings, cancel_asked, failing, stopped, status, phase, outcome, started_at, ended_at, error
+from job_row
+union all
+select id, flow_id, created_at, run_at, priority, flow, owner, subject_kind, subject_id, dedupe_key, spec, version, generation,
+    waits, warnings, cancel_asked, failing, stopped, status, phase, outcome, started_at, ended_at, error
+from rowless;
+
 create view stage as
 select job_id, number, name, state, waits, total, remaining, failed, cancelled, ended_at from stage_row
 union all
-select job_id, stage, split_part(split_part(lane, '/', 2), '@', 1),
-    case when state = 'running' then 'ready' else state end, 0::smallint, 1,
-    case when state in ('new', 'ready', 'running') then 1 else 0 end, (state = 'error')::integer,
-    (state = 'cancelled')::integer, ended_at
-from task where alone and stage = 0 and position = 0;
+select id, stage, split_part(split_part(lane, '/', 2), '@', 1), case when state = 'running' then 'ready' else state end,
+    0::smallint, 1, case when state = 'done' then 0 else 1 end, 0, 0, ended_at
+from task where flow_id is not null;
 
-create table attempt (
+create view job_task as
+select id, job_id, stage, position, optional, lane, input, max_attempts, ready_at, token, tries, losses, releases, kept, best,
+    parked, state, worker, claimed_at, lease_until, ended_at, progress, note, result, error
+from task where flow_id is null
+union all
+select id, id, stage, position, optional, lane, input, max_attempts, ready_at, token, tries, losses, releases, kept, best,
+    parked, state, worker, claimed_at, lease_until, ended_at, progress, note, result, error
+from task where flow_id is not null;
+
+-- How attempts ended. One that ended well at once is told by its task (`done_by`); the view `attempt` shows both alike.
+create table attempt_row (
     task_id bigint not null,
     token integer not null,
     job_id bigint not null,
@@ -174,6 +217,14 @@ create table attempt (
     ended_at bigint not null,
     primary key (task_id, token)
 );
+
+create view attempt as
+select task_id, token, job_id, generation, try, worker, outcome, digest, state, ready_at, error, silent_ms, started_at, ended_at
+from attempt_row
+union all
+select id, token, job_id, 1, tries, done_by, 'done'::text, coalesce(digest, 'done'), 'done'::text, null::bigint, null::jsonb,
+    null::bigint, claimed_at, ended_at
+from task where done_by is not null;
 
 -- Events as transactions write them: what one statement says alike of many tasks is one row. They get their numbers after
 -- the commit, from whichever reader comes first, who moves them to `event`.

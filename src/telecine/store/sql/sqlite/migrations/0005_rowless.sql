@@ -1,0 +1,2 @@
+-- In SQLite every job and every attempt has its row: nothing changes.
+select 1;
