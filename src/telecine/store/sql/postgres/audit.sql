@@ -4,9 +4,9 @@
 -- name: audit_jobs
 -- Jobs without a row are found graph by graph, as their indexes have them: also those of a graph that is lost.
 with recursive graph (id) as (
-    select least((select min(flow_id) from rowless where outcome is null), (select min(flow_id) from rowless where outcome is not null))
+    select least((select min(flow_id) from rowless where state = 'ready'), (select min(flow_id) from rowless where outcome is not null))
     union all
-    select least((select min(flow_id) from rowless where outcome is null and flow_id > g.id),
+    select least((select min(flow_id) from rowless where state = 'ready' and flow_id > g.id),
         (select min(flow_id) from rowless where outcome is not null and flow_id > g.id))
     from graph g where g.id is not null
 )
@@ -40,12 +40,14 @@ from (
         (select id from job_row where id > :after order by id limit :wanted)
         union all
         select r.id from graph f cross join lateral (
-            (select id from rowless where flow_id between f.id and f.id and outcome is null and id > :after
+            (select id from rowless where flow_id between f.id and f.id and state = 'ready' and id > :after
             order by flow_id, id limit :wanted)
             union all
             (select id from rowless where flow_id between f.id and f.id and outcome is not null and id > :after
             order by flow_id, id limit :wanted)
         ) r
+        union all
+        (select id from (select * from rowless where state = 'running' offset 0) r where id > :after order by id limit :wanted)
     ) x group by id order by id limit :wanted
 ) x cross join lateral (select * from job where id = x.id limit 1) j order by j.id
 

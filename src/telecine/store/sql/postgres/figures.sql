@@ -20,7 +20,15 @@ group by r.lane order by r.lane
 
 -- name: figure_jobs
 select f.name as flow, o.status, count(*)::integer as count
-from flow f cross join lateral (select status from job where flow_id = f.id and outcome is null limit :most) o
+from flow f join (
+    select f.id, o.status from flow f cross join lateral (
+        (select status from job_row where flow_id = f.id and outcome is null limit :most)
+        union all
+        (select status from rowless where flow_id = f.id and state = 'ready' limit :most)
+    ) o
+    union all
+    (select flow_id, status from rowless where state = 'running' limit :most)
+) o on o.id = f.id
 group by f.name, o.status order by f.name, o.status
 
 -- name: figure_workers
@@ -34,7 +42,7 @@ select
     (select count(*) from (select 1 from delivery where state = 'waiting' limit :most) d)::integer as waiting,
     (select count(*) from (select 1 from delivery where state = 'dead' limit :most) d)::integer as dead,
     (select count(*) from (select 1 from freed limit :most) f)::integer as freed,
-    (select count(*) from (select 1 from job where outcome = 'failed' limit :most) j)::integer as failed,
+    (select count(*) from (select 1 from job_row where outcome = 'failed' limit :most) j)::integer as failed,
     u.uploads::integer as uploads, u.bytes::bigint as bytes, c.seq as newest, c.pruned,
     coalesce((select value from tally where name = 'seq' and labels = '[]'), 0) as counted,
     ({now} - p.at)::bigint as pulse

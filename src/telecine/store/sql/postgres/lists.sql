@@ -2,9 +2,10 @@
 -- All take the same filters and answer with ids, newest first.
 
 -- name: jobs_all
--- Jobs without a row have no index of their own by id: each graph that a flow ever had is a way in, for open ones and for ended
--- ones; there are few. It is asked for as a range and as the first thing to order by, lest the planner walk through all jobs
--- of all flows, in the order of their ids, for want of better.
+-- Jobs without a row have no index of their own by id: each graph that a flow ever had is a way in, for those that wait and for
+-- those that have ended; there are few. It is asked for as a range and as the first thing to order by, lest the planner walk
+-- through all jobs of all flows, in the order of their ids, for want of better. What runs is found by the index of
+-- running tasks, once for all (hence the offset).
 select id, null::bigint as ended_at from (
     (select id from job_row
     where id < :below and id >= :above and created_at >= :since and created_at < :until
@@ -14,40 +15,51 @@ select id, null::bigint as ended_at from (
     union all
     select r.id from flow f cross join lateral (
         (select id from rowless
-        where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
-      and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+        where flow_id between f.id and f.id and state = 'ready' and id < :below and id >= :above and created_at >= :since and created_at < :until
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
         order by flow_id desc, id desc limit :wanted)
         union all
         (select id from rowless
         where flow_id between f.id and f.id and outcome is not null and not :open::boolean and id < :below and id >= :above and created_at >= :since and created_at < :until
-      and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
         order by flow_id desc, id desc limit :wanted)
     ) r
+    union all
+    (select id from (select * from rowless where state = 'running' offset 0) r
+    where id < :below and id >= :above and created_at >= :since and created_at < :until
+      and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+    order by id desc limit :wanted)
 ) j order by id desc limit :wanted
 
 -- name: jobs_of_flow
-select j.id, null::bigint as ended_at from flow f cross join lateral (
-    (select id from job_row
-    where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
-      and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by flow_id desc, id desc limit :wanted)
+select id, null::bigint as ended_at from (
+    select j.id from flow f cross join lateral (
+        (select id from job_row
+        where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+        order by flow_id desc, id desc limit :wanted)
+        union all
+        (select id from job_row
+        where flow_id between f.id and f.id and outcome is not null and not :open::boolean and id < :below and id >= :above and created_at >= :since and created_at < :until
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+        order by flow_id desc, id desc limit :wanted)
+        union all
+        (select id from rowless
+        where flow_id between f.id and f.id and state = 'ready' and id < :below and id >= :above and created_at >= :since and created_at < :until
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+        order by flow_id desc, id desc limit :wanted)
+        union all
+        (select id from rowless
+        where flow_id between f.id and f.id and outcome is not null and not :open::boolean and id < :below and id >= :above and created_at >= :since and created_at < :until
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+        order by flow_id desc, id desc limit :wanted)
+    ) j where f.name = :flow
     union all
-    (select id from job_row
-    where flow_id between f.id and f.id and outcome is not null and not :open::boolean and id < :below and id >= :above and created_at >= :since and created_at < :until
+    (select id from (select * from rowless where state = 'running' offset 0) r
+    where flow = :flow and id < :below and id >= :above and created_at >= :since and created_at < :until
       and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by flow_id desc, id desc limit :wanted)
-    union all
-    (select id from rowless
-    where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
-      and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by flow_id desc, id desc limit :wanted)
-    union all
-    (select id from rowless
-    where flow_id between f.id and f.id and outcome is not null and not :open::boolean and id < :below and id >= :above and created_at >= :since and created_at < :until
-      and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by flow_id desc, id desc limit :wanted)
-) j
-where f.name = :flow order by j.id desc limit :wanted
+    order by id desc limit :wanted)
+) j order by id desc limit :wanted
 
 -- name: jobs_of_owner
 select id, null::bigint as ended_at from (
@@ -73,18 +85,24 @@ where subject_kind = :subject_kind and subject_id = :subject_id and id < :below 
 order by id desc limit :wanted
 
 -- name: jobs_open
-select j.id, null::bigint as ended_at from flow f cross join lateral (
-    (select id from job_row
-    where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
-      and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by flow_id desc, id desc limit :wanted)
+select id, null::bigint as ended_at from (
+    select j.id from flow f cross join lateral (
+        (select id from job_row
+        where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+        order by flow_id desc, id desc limit :wanted)
+        union all
+        (select id from rowless
+        where flow_id between f.id and f.id and state = 'ready' and id < :below and id >= :above and created_at >= :since and created_at < :until
+          and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
+        order by flow_id desc, id desc limit :wanted)
+    ) j where :flow::text is null or f.name = :flow
     union all
-    (select id from rowless
-    where flow_id between f.id and f.id and outcome is null and id < :below and id >= :above and created_at >= :since and created_at < :until
+    (select id from (select * from rowless where state = 'running' offset 0) r
+    where (:flow::text is null or flow = :flow) and id < :below and id >= :above and created_at >= :since and created_at < :until
       and (:owner::text is null or owner = :owner) and (:status::text is null or status = :status)
-    order by flow_id desc, id desc limit :wanted)
-) j
-where :flow::text is null or f.name = :flow order by j.id desc limit :wanted
+    order by id desc limit :wanted)
+) j order by id desc limit :wanted
 
 -- name: jobs_ended
 select id, ended_at from (
@@ -105,24 +123,28 @@ select id, created_at from (
     (select id, created_at from job_row where id >= :id order by id limit 1)
     union all
     select r.id, r.created_at from flow f cross join lateral (
-        (select id, created_at from rowless where flow_id between f.id and f.id and outcome is null and id >= :id
+        (select id, created_at from rowless where flow_id between f.id and f.id and state = 'ready' and id >= :id
         order by flow_id, id limit 1)
         union all
         (select id, created_at from rowless where flow_id between f.id and f.id and outcome is not null and id >= :id
         order by flow_id, id limit 1)
     ) r
+    union all
+    (select id, created_at from (select * from rowless where state = 'running' offset 0) r where id >= :id order by id limit 1)
 ) j order by id limit 1
 
 -- name: job_id_edges
-select least((select min(id) from job_row), min(e.first)) as first, greatest((select max(id) from job_row), max(e.last)) as last
-from flow f cross join lateral (
-    select min(id) as first, max(id) as last from (
-        (select id from rowless where flow_id between f.id and f.id and outcome is null order by flow_id, id limit 1)
-        union all
-        (select id from rowless where flow_id between f.id and f.id and outcome is null order by flow_id desc, id desc limit 1)
-        union all
-        (select id from rowless where flow_id between f.id and f.id and outcome is not null order by flow_id, id limit 1)
-        union all
-        (select id from rowless where flow_id between f.id and f.id and outcome is not null order by flow_id desc, id desc limit 1)
-    ) r
+select min(e.first) as first, max(e.last) as last from (
+    select (select min(id) from job_row) as first, (select max(id) from job_row) as last
+    union all
+    select min(id), max(id) from (select * from rowless where state = 'running' offset 0) r
+    union all
+    select least(o.first, d.first), greatest(o.last, d.last) from flow f cross join lateral (
+        select (select id from rowless where flow_id between f.id and f.id and state = 'ready' order by flow_id, id limit 1) as first,
+            (select id from rowless where flow_id between f.id and f.id and state = 'ready' order by flow_id desc, id desc limit 1) as last
+    ) o cross join lateral (
+        select (select id from rowless where flow_id between f.id and f.id and outcome is not null order by flow_id, id limit 1) as first,
+            (select id from rowless where flow_id between f.id and f.id and outcome is not null order by flow_id desc, id desc limit 1)
+            as last
+    ) d
 ) e

@@ -145,11 +145,11 @@ with going as (
     select id from worker w where w.gone_at < {now} - :age::bigint
       and w.gone_at < least((select created_at from job_row order by id limit 1), (
         select min(r.created_at) from flow f cross join lateral (
-            (select created_at from rowless where flow_id between f.id and f.id and outcome is null order by flow_id, id limit 1)
+            (select created_at from rowless where flow_id between f.id and f.id and state = 'ready' order by flow_id, id limit 1)
             union all
             (select created_at from rowless where flow_id between f.id and f.id and outcome is not null order by flow_id, id limit 1)
         ) r
-      ), {now} + 60000) - 60000
+      ), (select min(created_at) from (select * from rowless where state = 'running' offset 0) r), {now} + 60000) - 60000
       and not exists (select 1 from task t where t.state = 'running' and t.worker = w.id)
     order by id limit :wanted
 ), unbound as (

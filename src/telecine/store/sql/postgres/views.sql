@@ -189,7 +189,13 @@ select l.lane, c.count::integer as count, c.oldest, {now} as now from lanes l cr
 
 -- name: stats_open
 select status as state, count(*)::integer as count
-from (select status from job where outcome is null limit :most) o group by status
+from (
+    (select status from job_row where outcome is null limit :most)
+    union all
+    (select status from rowless where state = 'ready' limit :most)
+    union all
+    (select status from rowless where state = 'running' limit :most)
+) o group by status
 
 -- name: stats_ended
 -- Ended jobs are counted in the index only up to the cap, from the latest back; and those of the last minute.
@@ -206,8 +212,8 @@ from unnest(array['completed', 'failed', 'cancelled']) as o (outcome)
 select
     (select count(*) from task where state = 'running')::integer as running,
     (select count(*) from (select 1 from task where state = 'ready' and parked limit :most) p)::integer as parked,
-    (select coalesce(sum(s.remaining), 0) from (select id from job where outcome is null limit :most) j
-        cross join lateral (select remaining from stage where job_id = j.id and state = 'new' offset 0) s)::integer as waiting,
+    (select coalesce(sum(s.remaining), 0) from (select id from job_row where outcome is null limit :most) j
+        cross join lateral (select remaining from stage_row where job_id = j.id and state = 'new' offset 0) s)::integer as waiting,
     (select count(*) from worker where gone_at is null and beat_at > {now} - :within::bigint)::integer as workers,
     (select coalesce(sum(slots), 0) from worker where gone_at is null and mode = 'active' and revoked_at is null
         and beat_at > {now} - :within::bigint)::integer as slots

@@ -35,9 +35,9 @@ alter table task
 -- One that is its job is found by that number.
 drop index task_place;
 create unique index task_place on task (job_id, stage, position) with (fillfactor = 35) where flow_id is null;
--- Serve lists, like those of `job_row`, for jobs that have no row there.
+-- Serve lists, like those of `job_row`, for jobs that have no row there. Of those that run there are never more than slots.
 create index task_owner on task (owner, id) with (fillfactor = 50) where owner <> '';
-create index task_open on task (flow_id, id) where flow_id is not null and outcome is null;
+create index task_open on task (flow_id, id) where flow_id is not null and state = 'ready';
 create index task_flow on task (flow_id, id) where outcome is not null;
 create index task_ended on task (outcome, ended_at, id) where outcome is not null;
 
@@ -49,7 +49,7 @@ select id, flow_id, ready_at as created_at, null::bigint as run_at, priority, sp
     null::text as subject_kind, null::text as subject_id, null::text as dedupe_key, spec, 1 as version, 1 as generation, 0 as waits,
     0 as warnings, false as cancel_asked, false as failing, false as stopped,
     case when outcome is not null then outcome when token > 0 then phase else 'pending' end as status, phase, outcome,
-    claimed_at as started_at, ended_at, null::jsonb as error
+    claimed_at as started_at, ended_at, null::jsonb as error, state
 from task where flow_id is not null;
 
 create view job as

@@ -156,9 +156,9 @@ create index task_parked on task (ready_at) where state = 'ready' and parked;
 create index task_running on task (worker, request) where state = 'running';
 -- Serves lists of jobs: what was begun and waits again, which is little.
 create index task_begun on task (job_id) where state = 'ready' and token > 0;
--- Serve lists, like those of `job_row`, for jobs that have no row there.
+-- Serve lists, like those of `job_row`, for jobs that have no row there. Of those that run there are never more than slots.
 create index task_owner on task (owner, id) with (fillfactor = 50) where owner <> '';
-create index task_open on task (flow_id, id) where flow_id is not null and outcome is null;
+create index task_open on task (flow_id, id) where flow_id is not null and state = 'ready';
 create index task_flow on task (flow_id, id) where outcome is not null;
 create index task_ended on task (outcome, ended_at, id) where outcome is not null;
 
@@ -170,7 +170,7 @@ select id, flow_id, ready_at as created_at, null::bigint as run_at, priority, sp
     null::text as subject_kind, null::text as subject_id, null::text as dedupe_key, spec, 1 as version, 1 as generation, 0 as waits,
     0 as warnings, false as cancel_asked, false as failing, false as stopped,
     case when outcome is not null then outcome when token > 0 then phase else 'pending' end as status, phase, outcome,
-    claimed_at as started_at, ended_at, null::jsonb as error
+    claimed_at as started_at, ended_at, null::jsonb as error, state
 from task where flow_id is not null;
 
 create view job as
