@@ -69,7 +69,7 @@ class Situation:
             "token": lease.token,
             "stage": 0,
         }
-        return lambda: settle_lone([(word, row, LONE.graph)])
+        return lambda: settle_lone([(word, row)], LONE.graph)
 
     def claim(self, worker: int | None = None, wanted: int = 1, request: str | None = None) -> Make:
         who = self.bed.worker if worker is None else worker

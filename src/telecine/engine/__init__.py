@@ -196,7 +196,7 @@ class Engine:
         if self.hints is not None:
             claiming.judge(self.hints, ask, rows)
         graphs = await self._graphs_of({row["flow_id"] for row in rows})
-        self._reception.remember((row, graphs[row["flow_id"]]) for row in rows)
+        self._reception.remember(rows, graphs)
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
 
     async def _graphs_of(self, flow_ids: Collection[int]) -> Mapping[int, Graph]:

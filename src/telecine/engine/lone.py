@@ -11,7 +11,7 @@ All such words of one flow become the same, so the statement is told once what t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,31 +20,38 @@ from telecine.engine.settle import digest_of
 from telecine.facts import JUST_DONE, Answer, Done, Fact, State, Task, TaskId, Word
 from telecine.graph import Graph, StageRow
 from telecine.lifecycle import After, decide
-from telecine.store import Ask, Row, Steps
+from telecine.store import Ask, Row, Rows, Steps
 from telecine.store.text import dumps
 
 MOST_REMEMBERED = 10_000
-Known = tuple[Word, Row, Graph]
+Known = tuple[Word, Row]
 
 
 class Memory:
     """What claims said about lone tasks that are still out, oldest first."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[int, int], tuple[Row, Graph]] = {}
+        self._rows: dict[tuple[int, int], Row] = {}
+        self._graphs: dict[int, Graph] = {}
 
-    def put(self, row: Row, graph: Graph) -> None:
-        if row["lone"] and len(graph.stages) == 1:
-            self._rows[row["id"], row["token"]] = (row, graph)
-            if len(self._rows) > MOST_REMEMBERED:
-                del self._rows[next(iter(self._rows))]
+    def put(self, rows: Rows, graphs: Mapping[int, Graph]) -> None:
+        alone = {flow_id: graph for flow_id, graph in graphs.items() if len(graph.stages) == 1}
+        self._graphs |= alone
+        self._rows.update(((row["id"], row["token"]), row) for row in rows if row["lone"] and row["flow_id"] in alone)
+        while len(self._rows) > MOST_REMEMBERED:
+            del self._rows[next(iter(self._rows))]
 
-    def take(self, word: Word) -> tuple[Row, Graph] | None:
+    def take(self, word: Word) -> Row | None:
         """What is known about this lease, if its word can go the short way."""
-        known = self._rows.pop((word.task_id, word.token), None)
+        known = self._rows.pop(word[:2], None)
         fact = word.fact
-        plain = fact is JUST_DONE or (isinstance(fact, Done) and fact == Done(result=fact.result))
-        return known if plain else None
+        if fact is JUST_DONE or (isinstance(fact, Done) and fact == Done(result=fact.result)):
+            return known
+        return None
+
+    def graph(self, flow_id: int) -> Graph:
+        """Of a flow whose rows it knows, or knew."""
+        return self._graphs[flow_id]
 
 
 class _NoDice:
@@ -101,15 +108,16 @@ class Passed(NamedTuple):
     ended: list[int]
 
 
-def settle_lone(known: Sequence[Known]) -> Steps[Passed]:
-    """All of one flow."""
+def settle_lone(known: Sequence[Known], graph: Graph) -> Steps[Passed]:
+    """All of the flow that has this graph."""
     some = sorted(known, key=_by_task)
-    ending = ending_of(some[0][2])
-    facts = [word.fact for word, _, _ in some]
+    ending = ending_of(graph)
+    words = [word for word, _ in some]
+    ids, tokens, facts = zip(*words, strict=True)
     plain = facts.count(JUST_DONE) == len(facts)
     params = {
-        "ids": [word.task_id for word, _, _ in some],
-        "tokens": [word.token for word, _, _ in some],
+        "ids": ids,
+        "tokens": tokens,
         "digests": [digest_of(JUST_DONE)] * len(facts) if plain else [digest_of(fact) for fact in facts],
         "results": [] if plain else [_result(fact) for fact in facts],
         **ending._asdict(),
@@ -117,10 +125,10 @@ def settle_lone(known: Sequence[Known]) -> Steps[Passed]:
     rows = yield Ask("settle_lone", params, whole=True)
     missed = {row["id"] for row in rows}
     state = State(ending.state)
-    passed = [one for one in some if one[0].task_id not in missed] if missed else some
-    answers = [Answer(word.task_id, word.token, True, ending.outcome, state) for word, _, _ in passed]
+    passed = [word for word in words if word.task_id not in missed] if missed else words
+    answers = [Answer(word.task_id, word.token, True, ending.outcome, state) for word in passed]
     awaited = any(row["awaited"] for row in rows)
-    return Passed(answers, [row["job_id"] for _, row, _ in passed] if awaited else [])
+    return Passed(answers, [row["job_id"] for word, row in some if word.task_id not in missed] if awaited else [])
 
 
 def _result(fact: Fact) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from telecine.engine.lone import Known, Memory, Passed, settle_lone
 from telecine.engine.settle import Settled, settle
@@ -11,7 +11,7 @@ from telecine.engine.shelf import Shelf
 from telecine.errors import StoreError, Unreachable
 from telecine.facts import Answer, Word
 from telecine.graph import Graph
-from telecine.store import Row, Store
+from telecine.store import Rows, Store
 from telecine.world import World
 
 
@@ -20,14 +20,15 @@ class Reception:
         self._store, self._shelf, self._world = store, shelf, world
         self._memory = Memory()
 
-    def remember(self, granted: Iterable[tuple[Row, Graph]]) -> None:
+    def remember(self, granted: Rows, graphs: Mapping[int, Graph]) -> None:
         """What a claim said is enough to settle a lone task."""
-        for row, graph in granted:
-            self._memory.put(row, graph)
+        self._memory.put(granted, graphs)
 
     async def settle(self, words: Sequence[Word]) -> Settled:
         """Any mixture; answers in the order of the words."""
         answers, ended = await self._short(words)
+        if len(answers) == len(words):
+            return Settled(tuple(map(answers.__getitem__, range(len(words)))), ended=tuple(ended))
         rest = [place for place in range(len(words)) if place not in answers]
         long = await self._long([words[place] for place in rest]) if rest else Settled(())
         answers |= zip(rest, long.answers, strict=True)
@@ -37,21 +38,22 @@ class Reception:
         """Answers by place to what passed its guards, and jobs that ended if any is awaited. One word for each task."""
         places: dict[int, int] = {}
         by_flow: dict[int, list[Known]] = {}
+        take = self._memory.take
         for place, word in enumerate(words):
-            if word.task_id not in places and (found := self._memory.take(word)) is not None:
+            if word.task_id not in places and (row := take(word)) is not None:
                 places[word.task_id] = place
-                by_flow.setdefault(found[0]["flow_id"], []).append((word, *found))
+                by_flow.setdefault(row["flow_id"], []).append((word, row))
         answers: dict[int, Answer] = {}
         ended: list[int] = []
-        for known in by_flow.values():
-            passed = await self._lone(known)
+        for flow_id, known in by_flow.items():
+            passed = await self._lone(known, self._memory.graph(flow_id))
             answers |= {places[answer.task_id]: answer for answer in passed.answers}
             ended += passed.ended
         return answers, ended
 
-    async def _lone(self, known: list[Known]) -> Passed:
+    async def _lone(self, known: list[Known], graph: Graph) -> Passed:
         try:
-            return await self._store.run(lambda: settle_lone(known))
+            return await self._store.run(lambda: settle_lone(known, graph))
         except Unreachable:
             raise
         except StoreError:

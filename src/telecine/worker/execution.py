@@ -65,24 +65,27 @@ class Execution:
     def __init__(self, places: Places, tools: Tools, freed: Callable[[], None]) -> None:
         self._places = places
         self._tools = tools
+        self._held = tools.held
+        self._observer = tools.options.observer
         self._freed = freed
         self._loop = asyncio.get_running_loop()
         self._queue: deque[tuple[Attempt, Place]] = deque()
         self._runner: asyncio.Task[None] | None = None  # begins what is in the queue
 
     def start(self, attempt: Attempt) -> None:
-        lease, held = attempt.lease, self._tools.held
+        lease, held = attempt.lease, self._held
         held.attempts[attempt.key] = attempt
         held.running += 1
-        if (observer := self._tools.options.observer) is not None:
-            observer.begun(lease)
+        if self._observer is not None:
+            self._observer.begun(lease)
         place = self._places[lease.flow, lease.stage, lease.version]
         if lease.limit is not None:
             late = Failed("hard time limit reached", code="timed_out")
             attempt.timer = self._loop.call_later(lease.limit / SECOND, partial(self.stop, attempt, late, hard=False))
         if place.run == "inline" and not lease.needs_brief:
             self._queue.append((attempt, place))
-            self._begin_queued()
+            if self._runner is None:
+                self._begin_queued()
         else:
             self._start_task(attempt, self._briefed(attempt, place))
 
@@ -187,9 +190,9 @@ class Execution:
 
     def _ended(self, attempt: Attempt, fact: Fact) -> None:
         tools = self._tools
-        if (observer := tools.options.observer) is not None:
-            observer.ended(attempt.lease, fact)
-        tools.held.running -= 1
+        if self._observer is not None:
+            self._observer.ended(attempt.lease, fact)
+        self._held.running -= 1
         if attempt.timer is not None:
             attempt.timer.cancel()
         if attempt.life == "working":

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from telecine.errors import Rejected, StoreError, TelecineError
-from telecine.facts import Answer, Done, Fact, Failed, Line, Released, Word
+from telecine.facts import JUST_DONE, Answer, Done, Fact, Failed, Line, Released, Word
 from telecine.worker.contact import Contact
 from telecine.worker.current import Observer, about
 from telecine.worker.held import Attempt, Held
@@ -43,9 +43,10 @@ class Outbox:
 
     def say(self, attempt: Attempt, fact: Fact) -> None:
         """Queue the last word about an attempt; it stays held, and is renewed, until that is answered."""
+        if not self._ready:
+            self._wake.set()
         self._ready.append((attempt, fact))
         self.unsettled += 1
-        self._wake.set()
 
     async def run(self) -> None:
         """For ever: settle what is ready."""
@@ -83,8 +84,13 @@ class Outbox:
             self._unsayable(*some[0], error)
             return
         self.unsettled -= len(some)
+        held, watched = self._held, self.observer is not None
         for (attempt, fact), answer in zip(some, answers, strict=True):
-            self._hear(attempt, fact, answer)
+            if fact is JUST_DONE and answer.accepted and not watched:  # so it is with most, and they may be many
+                held.done += 1
+                held.attempts.pop(attempt.key, None)
+            else:
+                self._hear(attempt, fact, answer)
 
     def _unsayable(self, attempt: Attempt, fact: Fact, error: Exception) -> None:
         lease = attempt.lease
