@@ -11,8 +11,11 @@
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
 -- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk. It says
 -- the lane of each, too.
-with due as materialized (
-    select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as yes
+-- The clock is read once: to read it costs more than to write what it says.
+with clock as materialized (
+    select {now} as now
+), due as materialized (
+    select exists (select 1 from task where state = 'ready' and parked and ready_at <= (select now from clock)) as yes
 ), buried as materialized (
     select exists (select 1 from subject_gone where cleared_at is null) as yes
 ), me as materialized (
@@ -49,7 +52,7 @@ with due as materialized (
     select id, job_id, flow_id from candidate order by rank, id limit :wanted --+ - (select count(*) from hinted) )
 ), begun as (
     update job_row j set status = case j.status when 'pending' then j.phase else j.status end,
-        started_at = coalesce(j.started_at, {now})
+        started_at = coalesce(j.started_at, (select now from clock))
     -- One by one, in this order: a plan for all at once might take them as they lie.
     from unnest(array(select distinct job_id from picked where flow_id is null order by job_id)) as p (id)
     where j.id = p.id and not (j.cancel_asked or j.failing)
@@ -61,8 +64,8 @@ with due as materialized (
 ), granted as (
     update task t
     set state = 'running', token = t.token + 1, tries = t.tries + 1, worker = :worker, request = :request,
-        claimed_at = {now}, lease_until = {now} + :ttl::bigint,
-        stops_at = {now} + least(t.stall_ms, t.limit_ms), progress = null, note = null
+        claimed_at = (select now from clock), lease_until = (select now from clock) + :ttl::bigint,
+        stops_at = (select now from clock) + least(t.stall_ms, t.limit_ms), progress = null, note = null
     where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
         t.limit_ms, t.rank, t.losses, t.releases, t.flow_id, t.spec, t.owner --+ , t.lane
@@ -70,7 +73,7 @@ with due as materialized (
     update worker set request = :request where id = :worker and exists (select 1 from granted)
 ), said as (
     insert into unnumbered (at, kind, worker, job_ids, task_ids, stages, tokens)
-    select {now}, 'task.started', :worker, array_agg(job_id), array_agg(id), array_agg(stage), array_agg(token)
+    select (select now from clock), 'task.started', :worker, array_agg(job_id), array_agg(id), array_agg(stage), array_agg(token)
     from granted having count(*) > 0
 )
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,

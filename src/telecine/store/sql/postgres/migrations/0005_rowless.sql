@@ -32,6 +32,20 @@ alter table task
     add column done_by bigint,
     add column digest text;
 
+-- What seven checks said, in one: each is read anew by every statement that writes here.
+alter table task
+    drop constraint task_token_check,
+    drop constraint task_tries_check,
+    drop constraint task_state_check,
+    drop constraint task_check,
+    drop constraint task_check1,
+    drop constraint task_check2,
+    drop constraint task_check3,
+    add constraint task_check check (token >= 0 and tries >= 0 and case state
+        when 'ready' then ready_at is not null and rank is not null and lease_until is null and worker is null
+        when 'running' then lease_until is not null and worker is not null and not parked
+        else state in ('new', 'done', 'error', 'cancelled', 'skipped') and lease_until is null and worker is null and not parked end);
+
 -- One that is its job is found by that number.
 drop index task_place;
 create unique index task_place on task (job_id, stage, position) with (fillfactor = 35) where flow_id is null;

@@ -107,15 +107,15 @@ create table task (
     ready_at bigint,
     rank bigint,
     -- The fence: grows at every claim, never falls.
-    token integer not null default 0 check (token >= 0),
-    tries integer not null default 0 check (tries >= 0),
+    token integer not null default 0,
+    tries integer not null default 0,
     losses integer not null default 0,
     releases integer not null default 0,
     kept integer not null default 0,
     -- The furthest that any attempt got: only going beyond it proves that the work moves.
     best real not null default 0,
     parked boolean not null default false,
-    state text not null check (state in ('new', 'ready', 'running', 'done', 'error', 'cancelled', 'skipped')),
+    state text not null,
     worker bigint,
     claimed_at bigint,
     lease_until bigint,
@@ -137,11 +137,11 @@ create table task (
     -- Whose lease ended well, and the digest of the word, if that was more than `done`: then there is no row of the attempt.
     done_by bigint,
     digest text,
-    -- A lease is there exactly while the state says so.
-    check ((state = 'running') = (lease_until is not null)),
-    check ((state = 'running') = (worker is not null)),
-    check ((state = 'ready') <= (ready_at is not null and rank is not null)),
-    check (not parked or state = 'ready')
+    -- A lease is there exactly while the state says so. One check, since each is read anew by every statement that writes here.
+    check (token >= 0 and tries >= 0 and case state
+        when 'ready' then ready_at is not null and rank is not null and lease_until is null and worker is null
+        when 'running' then lease_until is not null and worker is not null and not parked
+        else state in ('new', 'done', 'error', 'cancelled', 'skipped') and lease_until is null and worker is null and not parked end)
 ) with (fillfactor = 50);
 -- One that is its job is found by that number.
 create unique index task_place on task (job_id, stage, position) with (fillfactor = 35) where flow_id is null;
