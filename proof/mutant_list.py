@@ -878,7 +878,7 @@ ALONE = [
         "engine/audit.py",
         'sorted(item["number"] for item in found)',
         'sorted({item["number"] for item in found})',
-        f"{CONTRACT}/test_alone.py",
+        f"{CONTRACT}/test_rowless.py",
     ),
 ]
 
