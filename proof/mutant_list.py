@@ -382,11 +382,11 @@ SETTLE = [
         f"{CONTRACT}/test_settle.py",
     ),
     mutant(
-        "two give a job its rows",
+        "a job gets rows that say what its task was",
         f"{PG}/jobs.sql",
         "and flow_id is not null order by id for no key update\n), s as (",
         "and flow_id is not null order by id\n), s as (",
-        STEPS + "::test_in_every_order[postgres-a lone task is held: hopeless | cancel]",
+        f"{CONTRACT}/test_short_way_races.py",
     ),
     mutant(
         "a job that got its rows is still its task",

@@ -67,6 +67,8 @@ def _job(
         if stage["state"] == "new" and not unmet and not halted and not job["waits"]:
             wrong.append(f"stage {stage['name']} was never opened")
     wrong += _status(job, graph, stages)
+    if job["started_at"] is None and any(task["state"] == "running" for task in tasks):
+        wrong.append("has not begun, and a task of it runs")
     if job["outcome"] is None and halted and not any(task["state"] in ("new", "ready", "running") for task in tasks):
         wrong.append("winds down, has nothing left, and has not ended")
     return wrong

@@ -31,6 +31,7 @@ CORRUPTIONS = {
     "job.status": "update {job} set status = 'validating' where id = 1",
     "job.outcome": "update {job} set status = 'completed', outcome = 'completed', ended_at = 1 where id = 1",
     "job.failing": "update {job} set failing = true where id = 1",
+    "job.started_at": "update {job} set started_at = null, status = 'pending' where id = 1",
     "job.warnings": "update {job} set warnings = 3 where id = 1",
     "job.waits": "update {job} set waits = 1 where id = 1",
     "job.flow_id": "update {job} set flow_id = 99 where id = 1",

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from telecine.engine.claim import Claim, claim
 from telecine.engine.submit import Submission
-from telecine.facts import JUST_DONE, Lease, Word
+from telecine.facts import JUST_DONE, LEASE, Lease, Word
 from telecine.store import postgres
 from tests.bed import Bed
 from tests.make import a_flow
@@ -60,6 +61,24 @@ async def test_a_job_that_gets_its_rows_while_it_is_claimed_is_claimed_with_them
     assert answer.accepted
     generations = await bed.sql(f"select generation from attempt where task_id = {lease.task_id}")
     assert [row["generation"] for row in generations] == [2]
+    await bed.audited()
+
+
+async def test_a_job_that_is_claimed_while_it_gets_its_rows_has_begun_by_them(bed: Bed) -> None:
+    await bed.enact(a_flow("one", name="lone"))
+    job = await bed.submit("lone")
+    ask = Claim(bed.worker, "r", bed.lanes, 1, LEASE)
+
+    async with connected(bed) as connection:
+        await connection.execute("begin")
+        await bed.store.drive(connection, claim(ask))  # type: ignore[attr-defined]
+        editing = asyncio.create_task(bed.engine.edit(job, priority=9))
+        await somebody_waits(bed, 1)
+        await connection.execute("commit")
+        await editing
+
+    row = await bed.job(job)
+    assert (row["status"], row["started_at"], row["priority"]) == ("processing", bed.now, 9)
     await bed.audited()
 
 

@@ -252,6 +252,8 @@ def _of_the_job(row: Row, graph: Graph, stages: Mapping[int, StageRow], counts: 
         stored = bool(row[column]) if column == "failing" else row[column]
         if stored != truth:
             yield f"job.{column}", _differs(column, stored, truth)
+    if row["started_at"] is None and (running := sum(count.of(State.RUNNING) for count in counts.values())):
+        yield "job.started_at", f"it has not begun, and {running} of its tasks run"
     if row["after_lost"]:
         yield "job_after.orphan", f"{row['after_lost']} of the jobs that it comes after do not exist"
 
