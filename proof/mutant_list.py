@@ -147,6 +147,13 @@ CLAIM = [
         STEPS + "::test_in_every_order[postgres-a task is ready whose job has rows: claim | cancel]",
     ),
     mutant(
+        "a claim begins jobs in the order of their tasks",
+        f"{PG}/claims.sql",
+        "array(select distinct job_id from picked where flow_id is null order by job_id)",
+        "array(select job_id from picked where flow_id is null)",
+        f"{CONTRACT}/test_short_way_races.py",
+    ),
+    mutant(
         "a claim ignores the worker's mode",
         (f"{PG}/claims.sql", f"{LITE}/claims.sql"),
         "from worker where id = :worker and mode = 'active' and",
@@ -389,10 +396,17 @@ SETTLE = [
         f"{CONTRACT}/test_short_way_races.py",
     ),
     mutant(
+        "rows are given in the order of the asking",
+        f"{PG}/jobs.sql",
+        "and flow_id is not null order by id for no key update\n), s as (",
+        "and flow_id is not null order by id desc for no key update\n), s as (",
+        f"{CONTRACT}/test_short_way_races.py",
+    ),
+    mutant(
         "a job that got its rows is still its task",
         f"{PG}/jobs.sql",
-        "update task t set flow_id = null, owner = null,",
-        "update task t set owner = owner,",
+        "update task t set flow_id = null, owner = null, priority = null, phase = null, spec = null, outcome = null\n",
+        "update task t set kept = t.kept\n",
         f"{CONTRACT}/test_rowless.py",
     ),
     mutant(

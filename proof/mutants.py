@@ -29,7 +29,9 @@ from tests.postgres import fresh_schema, shared_postgres
 ROOT = Path(__file__).parents[1]
 PATIENCE = 300.0
 # A mutant that the database or Python does not even understand proves nothing.
-NONSENSE = re.compile(r"syntax error|SyntaxError|IndentationError|NameError|no such column|does not exist|near \"")
+NONSENSE = re.compile(
+    r"syntax error|SyntaxError|IndentationError|NameError|no such column|does not exist|is ambiguous|near \""
+)
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ async def fill(bed: Bed, sizes: Sizes) -> None:
         }
         values = {key: value.replace("{worker}", str(bed.worker)) for key, value in KINDS[kind].items()}
         await insert(bed, "task", {**plain, **values}, series.format(last=count - 1))
-        if bed.is_postgres:
+        if bed.is_postgres and kind != "parked":
             await insert(
                 bed, "task", {**plain, **values, **_rowless(first, flow_id, kind)}, series.format(last=count // 2)
             )

@@ -98,7 +98,10 @@ class Side:
                     if not begun and not step.whole:
                         await self.connection.execute("begin")
                         begun = True
-                step = steps.send(await self.store._do(self.connection, step))
+                rows = await self.store._do(self.connection, step)
+                if not rows and not isinstance(step, Reserve) and step.name == "job_hold":
+                    said.discard(step.name)  # it has locked nothing
+                step = steps.send(rows)
         except StopIteration as end:
             if begun:
                 await self._gate()

@@ -65,7 +65,7 @@ async def test_in_every_order(bed: Bed, scene: str, one: str, other: str) -> Non
             await look(outcome)
             schedules += others
             orders += 1
-        assert orders <= 150, f"{orders} orders: the scene is too large"
+        assert orders <= 250, f"{orders} orders: the scene is too large"
 
 
 async def fresh(bed: Bed, bring: Callable[[Bed], Any]) -> Situation:

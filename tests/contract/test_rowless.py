@@ -5,14 +5,16 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import asyncpg
 import pytest
 
 from telecine.engine import Submission
 from telecine.engine.audit import Auditor, Finding
 from telecine.engine.deleting import delete
 from telecine.engine.jobrows import hold
+from telecine.engine.retention import retire
 from telecine.engine.shelf import Shelf
-from telecine.facts import MINUTE, Done, Failed, Lease, Released
+from telecine.facts import DAY, MINUTE, Done, Failed, Lease, Released
 from telecine.store import migrate
 from telecine.store.open import bring_up_to_date, open_store
 from telecine.store.postgres import Postgres
@@ -176,6 +178,55 @@ async def test_the_audit_sees_a_job_without_rows_whose_graph_is_lost(bed: Bed) -
     await bed.sql("update task set flow_id = 4711")
 
     assert [one.check for one in await findings(bed)] == ["job.flow_id"]
+
+
+FALSEHOODS = {
+    "a number that is not its job's": "update task set id = id + 1000000",
+    "a state in which nobody looks for it": "update task set state = 'error'",
+    "done without an outcome": "update task set state = 'done', ended_at = 5, done_by = 1",
+    "done by nobody": "update task set state = 'done', outcome = 'completed', ended_at = 5",
+    "an outcome before its end": "update task set outcome = 'completed'",
+    "of nobody": "update task set owner = null",
+    "without a spec": "update task set spec = null",
+    "off the scale": "update task set priority = 11",
+    "tried again": "update task set token = 2",
+    "an outcome where its job has rows": "update task set flow_id = null, outcome = 'completed'",
+}
+
+
+@pytest.mark.parametrize("falsehood", FALSEHOODS.values(), ids=FALSEHOODS)
+async def test_the_database_refuses_a_falsehood_about_a_task_that_is_its_job(bed: Bed, falsehood: str) -> None:
+    await bed.enact(SONG)
+    await bed.submit("song")
+
+    with pytest.raises(asyncpg.CheckViolationError):
+        await bed.sql(falsehood)
+
+
+async def test_counts_are_capped_for_jobs_of_both_kinds_together(bed: Bed) -> None:
+    await bed.enact(SONG)
+    for how in [{}, WITH_ROWS] * 3:
+        await bed.submit("song", owner="ann", **how)
+
+    [open_] = await bed.ask("stats_open", most=2)
+    [figure] = await bed.ask("figure_jobs", most=2)
+    [tasks] = await bed.ask("stats_tasks_of_owner", owner="ann", most=2)
+
+    assert (open_["count"], figure["count"], tasks["count"]) == (2, 2, 2)
+
+
+async def test_a_job_without_rows_whose_graph_is_lost_is_kept_and_holds_up_nobody(bed: Bed) -> None:
+    await bed.enact(SONG)
+    broken, _ = await bed.submit("song"), await bed.submit("song")
+    for lease in await bed.claim(2):
+        await bed.done(lease)
+    await bed.sql(f"update task set flow_id = 4711 where id = {broken}")
+    bed.pass_time(400 * DAY)
+
+    retired = [batch.jobs async for batch in retire(bed.store, Shelf()) if batch.jobs]
+
+    assert retired == [1]
+    assert [row["id"] for row in await bed.sql("select id from job")] == [broken]
 
 
 def test_jobs_from_before_keep_their_rows_and_go_on(bed: Bed, postgres_url: str) -> None:

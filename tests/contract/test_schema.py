@@ -21,7 +21,7 @@ OBJECTS = "select type, name, tbl_name, sql from sqlite_master where name not li
 COLUMNS = """select table_name, column_name, data_type, is_nullable, column_default, is_identity, identity_generation
 from information_schema.columns where table_schema = current_schema() order by table_name, ordinal_position"""
 INDEXES = "select tablename, indexdef from pg_indexes where schemaname = current_schema() order by indexname"
-CONSTRAINTS = """select c.relname, pg_get_constraintdef(k.oid) as said from pg_constraint k
+CONSTRAINTS = """select c.relname, k.conname, pg_get_constraintdef(k.oid) as said from pg_constraint k
 join pg_class c on c.oid = k.conrelid where k.connamespace = current_schema()::regnamespace order by 1, 2"""
 RELATIONS = """select c.relname, c.relkind::text as kind, c.reloptions::text as options from pg_class c
 where c.relnamespace = current_schema()::regnamespace order by 1"""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
+from telecine.engine import jobrows
 from telecine.engine.claim import Claim, claim
 from telecine.engine.submit import Submission
 from telecine.facts import JUST_DONE, LEASE, Lease, Word
@@ -41,6 +42,33 @@ async def test_tasks_are_locked_in_the_order_of_their_ids_whatever_the_order_of_
 
     assert [answer.accepted for answer in answers] == [True, True]
     assert [row["id"] for row in found] == [first.task_id, second.task_id]
+    assert torn == []
+
+
+async def test_a_claim_begins_jobs_in_the_order_of_their_ids_however_they_lie(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = refusals(monkeypatch)
+    await bed.enact(a_flow("one", name="lone"))
+    about = [Submission(flow="lone", subject=("voice", name)) for name in ("high", "low")]
+    first, second = (made.job_id for made in await bed.engine.submit_many(about))
+    # The later job is the more urgent one, and whoever goes through the table as it lies meets it first.
+    await bed.engine.edit(second, priority=9)
+    await bed.sql(f"update job_row set warnings = 0 where id = {first}")
+
+    async with holding(bed, f"select 1 from job_row where id = {second} for no key update") as let_go:
+        claiming = asyncio.create_task(bed.claim(2))
+        await somebody_waits(bed, 1)
+        async with contextlib.AsyncExitStack() as stack:
+            other = await stack.enter_async_context(connected(bed))
+            both = f"select id from job_row where id in ({first}, {second}) order by id for no key update"
+            reading = asyncio.create_task(other.fetch(both))
+            await somebody_waits(bed, 2)
+            await let_go()
+            leases = await claiming
+            await reading
+
+    assert [lease.job_id for lease in leases] == [second, first]
     assert torn == []
 
 
@@ -80,6 +108,27 @@ async def test_a_job_that_is_claimed_while_it_gets_its_rows_has_begun_by_them(be
     row = await bed.job(job)
     assert (row["status"], row["started_at"], row["priority"]) == ("processing", bed.now, 9)
     await bed.audited()
+
+
+async def test_rows_are_given_in_the_order_of_the_ids(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    torn = refusals(monkeypatch)
+    await bed.enact(a_flow("one", name="lone"))
+    first, second = (made.job_id for made in await bed.engine.submit_many([Submission(flow="lone")] * 2))
+
+    async with holding(bed, f"select 1 from task where id = {second} for no key update") as let_go:
+        asking = asyncio.create_task(bed.store.run(lambda: jobrows.hold([second, first])))
+        await somebody_waits(bed, 1)
+        async with contextlib.AsyncExitStack() as stack:
+            other = await stack.enter_async_context(connected(bed))
+            both = f"select id from task where id in ({first}, {second}) order by id for no key update"
+            reading = asyncio.create_task(other.fetch(both))
+            await somebody_waits(bed, 2)
+            await let_go()
+            held = await asking
+            await reading
+
+    assert [row["id"] for row in held] == [first, second]
+    assert torn == []
 
 
 def done(lease: Lease) -> Word:

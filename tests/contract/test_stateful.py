@@ -115,6 +115,16 @@ class EngineBesideModel(RuleBasedStateMachine):
 
     # -- workers --------------------------------------------------------------------------------
 
+    def numbers(self) -> dict[Place, int]:
+        """Those of the tasks: in the order of creation; in PostgreSQL within a job, whose first task has its own."""
+        rows = self.do(self.bed.sql("select id, job_id, stage, position from task"))
+        found = {(row["job_id"], row["stage"], row["position"]): row["id"] for row in rows}
+        made = [(place[0] if self.bed.is_postgres else 0, found[place]) for place in self.model.work]
+        assert made == sorted(made)
+        if self.bed.is_postgres:
+            assert {place[0] for place in self.model.work} <= set(found.values())
+        return found
+
     @rule(who=st.integers(0, 1), wanted=st.sampled_from([1, 2, 5]), again=st.sampled_from([0, 0, 0, 1, 2]))
     def claim(self, who: int, wanted: int, again: int) -> None:
         """`again`: the last request once more, or the one before it."""
@@ -123,8 +133,7 @@ class EngineBesideModel(RuleBasedStateMachine):
         if again == 0 or len(asked) < again:
             asked.append(f"r{len(asked)}")
             again = 1
-        rows = self.do(self.bed.sql("select id, job_id, stage, position from task"))
-        numbers = {(row["job_id"], row["stage"], row["position"]): row["id"] for row in rows}
+        numbers = self.numbers()
         leases = self.do(self.bed.claim(wanted, worker, request=asked[-again]))
         granted = self.model.claim(worker, asked[-again], wanted, numbers)
         places = [((x.job_id, FLOWS[x.flow].numbers[x.stage], x.position), x.token) for x in leases]

@@ -22,9 +22,11 @@ group by r.lane order by r.lane
 select f.name as flow, o.status, count(*)::integer as count
 from flow f join (
     select f.id, o.status from flow f cross join lateral (
-        (select status from job_row where flow_id = f.id and outcome is null limit :most)
-        union all
-        (select status from rowless where flow_id = f.id and state = 'ready' limit :most)
+        select status from (
+            (select status from job_row where flow_id = f.id and outcome is null limit :most)
+            union all
+            (select status from rowless where flow_id = f.id and state = 'ready' limit :most)
+        ) j limit :most
     ) o
     union all
     (select flow_id, status from rowless where state = 'running' limit :most)

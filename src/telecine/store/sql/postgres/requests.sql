@@ -75,9 +75,11 @@ select status as state, count(*)::integer as count from (
 select case when t.state = 'ready' and t.parked then 'parked' else t.state end as state, count(*)::integer as count from (
     select t.state, t.parked from (
         -- (The outcome is compared as an expression, lest the planner look at all open jobs instead of at the owner's.)
-        (select id from job_row where owner = :owner and owner <> '' and (outcome is null) is true order by id desc limit :most)
-        union all
-        (select id from rowless where owner = :owner and owner <> '' and (outcome is null) is true order by id desc limit :most)
+        select id from (
+            (select id from job_row where owner = :owner and owner <> '' and (outcome is null) is true order by id desc limit :most)
+            union all
+            (select id from rowless where owner = :owner and owner <> '' and (outcome is null) is true order by id desc limit :most)
+        ) x order by id desc limit :most
     ) j cross join lateral (
         select state, parked from job_task where job_id = j.id and state in ('new', 'ready', 'running') offset 0
     ) t limit :most

@@ -190,11 +190,13 @@ select l.lane, c.count::integer as count, c.oldest, {now} as now from lanes l cr
 -- name: stats_open
 select status as state, count(*)::integer as count
 from (
-    (select status from job_row where outcome is null limit :most)
-    union all
-    (select status from rowless where state = 'ready' limit :most)
-    union all
-    (select status from rowless where state = 'running' limit :most)
+    select status from (
+        (select status from job_row where outcome is null limit :most)
+        union all
+        (select status from rowless where state = 'running' limit :most)
+        union all
+        (select status from rowless where state = 'ready' limit :most)
+    ) j limit :most
 ) o group by status
 
 -- name: stats_ended

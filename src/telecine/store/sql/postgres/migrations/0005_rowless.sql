@@ -15,9 +15,21 @@ from task where alone;
 alter table task drop column alone;
 
 alter table job rename to job_row;
-alter table job_row rename constraint job_pkey to job_row_pkey;
 alter table attempt rename to attempt_row;
-alter table attempt_row rename constraint attempt_pkey to attempt_row_pkey;
+-- Their constraints have the names that they would have if the tables had always been called so.
+do $$
+declare
+    c record;
+begin
+    for c in
+        select t.relname, k.conname from pg_constraint k join pg_class t on t.oid = k.conrelid
+        where t.relnamespace = current_schema()::regnamespace and t.relname in ('job_row', 'stage_row', 'attempt_row')
+          and left(k.conname, length(t.relname) + 1) <> t.relname || '_'
+    loop
+        execute format('alter table %I rename constraint %I to %I', c.relname, c.conname,
+            c.relname || substr(c.conname, length(c.relname) - 3));
+    end loop;
+end $$;
 
 select setval('job_id', greatest(j.last_value, t.last_value), j.is_called or t.is_called) from job_id j, task_id t;
 drop sequence task_id;
@@ -42,9 +54,14 @@ alter table task
     drop constraint task_check2,
     drop constraint task_check3,
     add constraint task_check check (token >= 0 and tries >= 0 and case state
-        when 'ready' then ready_at is not null and rank is not null and lease_until is null and worker is null
-        when 'running' then lease_until is not null and worker is not null and not parked
-        else state in ('new', 'done', 'error', 'cancelled', 'skipped') and lease_until is null and worker is null and not parked end);
+        when 'ready' then ready_at is not null and rank is not null and lease_until is null and worker is null and outcome is null
+        when 'running' then lease_until is not null and worker is not null and not parked and outcome is null
+        when 'done' then lease_until is null and worker is null and not parked and (flow_id is null) = (outcome is null)
+            and (flow_id is null or ended_at is not null and done_by is not null)
+        else state in ('new', 'error', 'cancelled', 'skipped') and lease_until is null and worker is null and not parked
+            and flow_id is null and outcome is null end
+        and (flow_id is null or id = job_id and token <= 1 and not parked and owner is not null and phase is not null
+            and spec is not null and priority is not null and priority between 0 and 10));
 
 -- One that is its job is found by that number.
 drop index task_place;

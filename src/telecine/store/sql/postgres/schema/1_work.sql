@@ -137,11 +137,17 @@ create table task (
     -- Whose lease ended well, and the digest of the word, if that was more than `done`: then there is no row of the attempt.
     done_by bigint,
     digest text,
-    -- A lease is there exactly while the state says so. One check, since each is read anew by every statement that writes here.
+    -- A lease is there exactly while the state says so, and a task that is its job is in one of the three states in which lists look
+    -- for it. One check, since each is read anew by every statement that writes here.
     check (token >= 0 and tries >= 0 and case state
-        when 'ready' then ready_at is not null and rank is not null and lease_until is null and worker is null
-        when 'running' then lease_until is not null and worker is not null and not parked
-        else state in ('new', 'done', 'error', 'cancelled', 'skipped') and lease_until is null and worker is null and not parked end)
+        when 'ready' then ready_at is not null and rank is not null and lease_until is null and worker is null and outcome is null
+        when 'running' then lease_until is not null and worker is not null and not parked and outcome is null
+        when 'done' then lease_until is null and worker is null and not parked and (flow_id is null) = (outcome is null)
+            and (flow_id is null or ended_at is not null and done_by is not null)
+        else state in ('new', 'error', 'cancelled', 'skipped') and lease_until is null and worker is null and not parked
+            and flow_id is null and outcome is null end
+        and (flow_id is null or id = job_id and token <= 1 and not parked and owner is not null and phase is not null
+            and spec is not null and priority is not null and priority between 0 and 10))
 ) with (fillfactor = 50);
 -- One that is its job is found by that number.
 create unique index task_place on task (job_id, stage, position) with (fillfactor = 35) where flow_id is null;
