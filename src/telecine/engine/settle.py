@@ -3,7 +3,7 @@
 One batch is one transaction of a few statements, whatever its size:
 
     1  lock the tasks in id order and read them                              (task_hold)
-    2  lock their jobs in id order and read them                             (job_hold)
+    2  lock their jobs in id order and read them                             (jobrows.hold_of)
     3  read the stages of those jobs, now that nobody else can move them     (stages_of)
        — decide each word, and what follows from it, in Python, purely —
     4  write tasks, attempts, stages, jobs and events                        (settle)
