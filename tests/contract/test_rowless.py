@@ -184,6 +184,7 @@ FALSEHOODS = {
     "a number that is not its job's": "update task set id = id + 1000000",
     "a state in which nobody looks for it": "update task set state = 'error'",
     "done without an outcome": "update task set state = 'done', ended_at = 5, done_by = 1",
+    "done, and failed": "update task set state = 'done', outcome = 'failed', ended_at = 5, done_by = 1",
     "done by nobody": "update task set state = 'done', outcome = 'completed', ended_at = 5",
     "an outcome before its end": "update task set outcome = 'completed'",
     "of nobody": "update task set owner = null",

@@ -27,6 +27,7 @@ JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number."
 
 OK, BUG, BAD_INPUT, NOT_FOUND, CONFLICT, JOB_FAILED, NO_DATABASE, SHUT_OUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 # The first that fits; what is in none of these lines is our bug.
+SELDOM = (20_000, 10, 10)  # new objects until the youngest are looked at, and how often the older ones are
 EXIT: tuple[tuple[type[TelecineError], int], ...] = (
     (NotFound, NOT_FOUND),
     (Conflict, CONFLICT),
@@ -51,6 +52,8 @@ def perform(work: Coroutine[Any, Any, int | None], *, swift: bool = False) -> No
 
     gc.freeze()  # never garbage, so it is not looked at again
     gc.enable()
+    if swift:  # what a worker makes for each task goes without being looked for: look seldom
+        gc.set_threshold(*SELDOM)
     with asyncio.Runner(loop_factory=_swift_loop() if swift else None) as runner:
         code = runner.run(work)
     if code:

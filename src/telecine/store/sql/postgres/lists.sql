@@ -112,7 +112,7 @@ select id, ended_at from (
     order by ended_at desc, id desc limit :wanted)
     union all
     (select id, ended_at from rowless
-    where outcome = :status and (ended_at, id) < (:ended::bigint, :below::bigint)
+    where outcome is not null and :status = 'completed' and (ended_at, id) < (:ended::bigint, :below::bigint)
       and (:owner::text is null or owner = :owner) and (:flow::text is null or flow = :flow)
     order by ended_at desc, id desc limit :wanted)
 ) j order by ended_at desc, id desc limit :wanted

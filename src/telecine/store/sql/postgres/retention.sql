@@ -8,7 +8,7 @@ from (
     (select id, ended_at, generation from job_row where outcome = 'completed' and ended_at < {now} - :age::bigint
         order by ended_at, id limit :wanted)
     union all
-    (select id, ended_at, generation from rowless where outcome = 'completed' and ended_at < {now} - :age::bigint
+    (select id, ended_at, generation from rowless where outcome is not null and ended_at < {now} - :age::bigint
         order by ended_at, id limit :wanted)
     union all
     (select id, ended_at, generation from job_row where outcome = 'failed' and ended_at < {now} - :age::bigint

@@ -86,7 +86,7 @@ select a.ended_at - a.started_at as took from (
             select * from (
                 (select id, flow_id, ended_at from job_row where outcome = 'completed' order by ended_at desc, id desc limit :recent)
                 union all
-                (select id, flow_id, ended_at from rowless where outcome = 'completed' order by ended_at desc, id desc limit :recent)
+                (select id, flow_id, ended_at from rowless where outcome is not null order by ended_at desc, id desc limit :recent)
             ) ended order by ended_at desc, id desc limit :recent
         ) j cross join lateral (
             select id, token, ended_at from job_task where job_id = j.id and stage = :stage and state = 'done' offset 0
@@ -204,10 +204,10 @@ from (
 select o.outcome as state,
     least(:most, (select count(*) from (
         select 1 from job_row j where j.outcome = o.outcome order by j.ended_at desc limit :most) c) + (select count(*) from (
-        select 1 from rowless j where j.outcome = o.outcome order by j.ended_at desc limit :most) c))::integer as count,
+        select 1 from rowless j where j.outcome is not null and o.outcome = 'completed' order by j.ended_at desc limit :most) c))::integer as count,
     least(:most, (select count(*) from (
         select 1 from job_row j where j.outcome = o.outcome and j.ended_at > {now} - 60000 limit :most) c) + (select count(*) from (
-        select 1 from rowless j where j.outcome = o.outcome and j.ended_at > {now} - 60000 limit :most) c))::integer as lately
+        select 1 from rowless j where j.outcome is not null and o.outcome = 'completed' and j.ended_at > {now} - 60000 limit :most) c))::integer as lately
 from unnest(array['completed', 'failed', 'cancelled']) as o (outcome)
 
 -- name: stats_tasks

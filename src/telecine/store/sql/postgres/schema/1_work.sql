@@ -143,7 +143,7 @@ create table task (
         when 'ready' then ready_at is not null and rank is not null and lease_until is null and worker is null and outcome is null
         when 'running' then lease_until is not null and worker is not null and not parked and outcome is null
         when 'done' then lease_until is null and worker is null and not parked and (flow_id is null) = (outcome is null)
-            and (flow_id is null or ended_at is not null and done_by is not null)
+            and (flow_id is null or outcome = 'completed' and ended_at is not null and done_by is not null)
         else state in ('new', 'error', 'cancelled', 'skipped') and lease_until is null and worker is null and not parked
             and flow_id is null and outcome is null end
         and (flow_id is null or id = job_id and token <= 1 and not parked and owner is not null and phase is not null
@@ -166,11 +166,12 @@ create index task_begun on task (job_id) where state = 'ready' and token > 0;
 create index task_owner on task (owner, id) with (fillfactor = 50) where owner <> '';
 create index task_open on task (flow_id, id) where flow_id is not null and state = 'ready';
 create index task_flow on task (flow_id, id) where outcome is not null;
-create index task_ended on task (outcome, ended_at, id) where outcome is not null;
+create index task_ended on task (ended_at, id) where outcome is not null;
 
 -- Jobs, stages and tasks as if each job had its rows. Who looks for one by its number finds it by an index in each half, if the
 -- number is a parameter, or a column outside of a lateral subquery with a limit or an offset; a join or an order does not reach
--- the second half. In `job_task` a task is found by the number of its job, in `rowless` are the jobs without a row.
+-- the second half. In `job_task` a task is found by the number of its job, in `rowless` are the jobs without a row: if they have
+-- ended, they have completed.
 create view rowless as
 select id, flow_id, ready_at as created_at, null::bigint as run_at, priority, split_part(lane, '/', 1) as flow, owner,
     null::text as subject_kind, null::text as subject_id, null::text as dedupe_key, spec, 1 as version, 1 as generation, 0 as waits,
