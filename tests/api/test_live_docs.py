@@ -12,7 +12,7 @@ PAGE = ROOT / "docs" / "events.md"
 SOURCE = ROOT / "src" / "telecine"
 FAMILIES = "job|task|stage|subject|worker|flow|audit"
 # Names that look like kinds and are none: findings of the audit, columns.
-NO_KINDS = re.compile(r"\.(flow_id|state|waits|kept|lease|parked|stage|token|worker)$")
+NO_KINDS = re.compile(r"\.(flow_id|started_at|state|waits|kept|lease|parked|stage|token|worker)$")
 
 
 def kinds_in(path: Path) -> set[str]:
