@@ -26,8 +26,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (streams: one o
 JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number.", show_default=False)]
 
 OK, BUG, BAD_INPUT, NOT_FOUND, CONFLICT, JOB_FAILED, NO_DATABASE, SHUT_OUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
-# The first that fits; what is in none of these lines is our bug.
 SELDOM = (20_000, 10, 10)  # new objects until the youngest are looked at, and how often the older ones are
+# The first that fits; what is in none of these lines is our bug.
 EXIT: tuple[tuple[type[TelecineError], int], ...] = (
     (NotFound, NOT_FOUND),
     (Conflict, CONFLICT),

@@ -27,8 +27,6 @@ class Reception:
     async def settle(self, words: Sequence[Word]) -> Settled:
         """Any mixture; answers in the order of the words."""
         answers, ended = await self._short(words)
-        if len(answers) == len(words):
-            return Settled(tuple(map(answers.__getitem__, range(len(words)))), ended=tuple(ended))
         rest = [place for place in range(len(words)) if place not in answers]
         long = await self._long([words[place] for place in rest]) if rest else Settled(())
         answers |= zip(rest, long.answers, strict=True)

@@ -84,8 +84,7 @@ class Execution:
             attempt.timer = self._loop.call_later(lease.limit / SECOND, partial(self.stop, attempt, late, hard=False))
         if place.run == "inline" and not lease.needs_brief:
             self._queue.append((attempt, place))
-            if self._runner is None:
-                self._begin_queued()
+            self._begin_queued()
         else:
             self._start_task(attempt, self._briefed(attempt, place))
 

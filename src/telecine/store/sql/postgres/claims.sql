@@ -4,8 +4,8 @@
 -- order, by the update that begins them: it waits for whoever holds one and looks at it anew, so a cancel that
 -- commits meanwhile is seen. A job that was begun before is written again all the same: to lock it costs no less. A job
 -- without a row is its task (`flow_id`), and cannot be winding down; if it was given a row since this statement began, it is
--- not seen here, comes back as if it wound down, and is claimed the next time. A
--- repeat of the request gets nothing: what the first one was granted is told by `overlooked`. If it comes while the
+-- not seen here, comes back as if it wound down, and is claimed the next time.
+-- A repeat of the request gets nothing: what the first one was granted is told by `overlooked`. If it comes while the
 -- first is still under way, it waits for it at the worker's row and sees there that its request was the last one granted.
 -- Sets are handed on as arrays: joins between them would be planned as nested loops.
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
