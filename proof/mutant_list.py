@@ -246,6 +246,27 @@ CLAIM = [
         f"{CONTRACT}/test_redis_claims.py",
     ),
     mutant(
+        "a claim that goes on where it was takes nothing from before",
+        f"{PG}/claims.sql",
+        "-->         limit greatest(0, :wanted - (select count(*) from candidate))",
+        "-->         limit 0",
+        f"{CONTRACT}/test_bookmarks.py",
+    ),
+    mutant(
+        "claims that follow each other never look at the beginning",
+        "engine/bookmarks.py",
+        "looked_at = before.looked_at",
+        "looked_at = self._mono()",
+        f"{CONTRACT}/test_bookmarks.py",
+    ),
+    mutant(
+        "a claim that left some before its place goes on all the same",
+        "engine/bookmarks.py",
+        'elif (rows[0]["rank"], rows[0]["id"]) <= ask.after:',
+        "elif not rows:",
+        f"{CONTRACT}/test_bookmarks.py",
+    ),
+    mutant(
         "what is not due is unparked",
         f"{PG}/claims.sql",
         "select id from task where state = 'ready' and parked and ready_at <= {now}\n",
@@ -482,6 +503,13 @@ REST = [
         "    grace = False\n    if grace:\n",
         f"{CONTRACT}/test_recovery.py",
         quick=True,
+    ),
+    mutant(
+        "a clock that was set back gives no fresh term",
+        (f"{PG}/workers.sql",),
+        "claimed_at not between {now} - :period::bigint and {now}",
+        "claimed_at < {now} - :period::bigint",
+        f"{CONTRACT}/test_odd_times_and_words.py",
     ),
     mutant(
         "an outage counts as a stall",

@@ -130,6 +130,10 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
     return {
         "claim": {"worker": bed.worker, "request": "r", **lanes, "wanted": 20, "ttl": LEASE},
         "claim_hinted": {"worker": bed.worker, "request": "s", **lanes, "wanted": 20, "ttl": LEASE, "hinted": held},
+        "claim_after": {
+            **{"worker": bed.worker, "request": "t", **lanes, "wanted": 20, "ttl": LEASE},
+            **{"after_rank": 1_000_000, "after_id": 7},
+        },
         "lane_heads": {"lanes": lanes["lanes"], "wanted": 20},
         "glance": lanes,
         "overlooked": {"worker": bed.worker, "request": "r", **lanes},

@@ -4,7 +4,7 @@
          │  spawn ─────────────────────▶ import, connect
          │  gate ◀─────── ready() ──────┤           start-up ends here and is not counted
          │                              ├─ started(index)   at the start of every handler
-         │  all handled? ask the database until it says "all done" ── the end of the clock
+         │  all handled? ask the database until it says "all done" ── the clock ends when that question was asked
          └─ kill ──────────────────────▶ ×           nothing is left that could change a result
 
 Each worker writes into memory of its own, so a job that two workers started shows up as two.
@@ -80,10 +80,9 @@ def drain(
     """Let `processes` workers run `work(place, post)` on a full queue; see the module's picture."""
     with _crew(work, place, jobs=jobs, processes=processes) as (posts, workers):
         begun = _first_start(posts, workers)
-        finished = _until_done(posts, workers, jobs=jobs, until=begun + window, done=done)
-        seconds = time.monotonic() - begun
+        finished, ended = _until_done(posts, workers, jobs=jobs, until=begun + window, done=done)
     starts = [sum(column) for column in zip(*(post.times() for post in posts), strict=True)]
-    return Drained(jobs=jobs, done=finished, seconds=seconds, once=max(starts) <= 1)
+    return Drained(jobs=jobs, done=finished, seconds=ended - begun, once=max(starts) <= 1)
 
 
 @contextmanager
@@ -131,19 +130,21 @@ def _until_done(
     jobs: int,
     until: float,
     done: Callable[[], int],
-) -> int:
-    """Return the jobs seen done in the database: all of them, or those at the window's end.
+) -> tuple[int, float]:
+    """Return the jobs seen done in the database, all of them or those at the window's end, and when it was asked.
 
     The database is asked only when every handler has begun, and after each question there is a
-    rest of its length, so that counting does not slow what is counted.
+    rest of its length, so that counting does not slow what is counted. How long the last count takes is not counted:
+    it saw the database as it was when it began, and what is in a table makes it long, not how it came there.
     """
     while (asked := time.monotonic()) < until:
         begun = sum(jobs - post.times().count(0) for post in posts)
         if begun >= jobs and (seen := done()) >= jobs:
-            return seen
+            return seen, asked
         _insist_on(workers)
         time.sleep(max(LOOK_EVERY_S, REST * (time.monotonic() - asked)))
-    return done()
+    asked = time.monotonic()
+    return done(), asked
 
 
 def _insist_on(workers: Sequence[SpawnProcess]) -> None:

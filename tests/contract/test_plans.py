@@ -14,6 +14,7 @@ SIZES = Sizes()
 INDEXES = {
     "claim": {"task_ready"},
     "claim_hinted": {"task_ready", "task_pkey"},
+    "claim_after": {"task_ready"},
     "lane_heads": {"task_ready"},
     "glance": {"task_ready", "task_parked"},
     "overlooked": {"task_running", "task_parked", "task_ready"},
@@ -47,7 +48,7 @@ async def test_on_postgres_no_hot_statement_reads_more_than_it_wants(bed: Bed) -
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", ["claim", "overlooked"])
+@pytest.mark.parametrize("name", ["claim", "claim_after", "overlooked"])
 @pytest.mark.parametrize("bed", ["postgres"], indirect=True)
 async def test_a_claim_walks_past_nothing_that_its_worker_ran_before(bed: Bed, name: str) -> None:
     """While somebody's transaction keeps the past alive, every task that the worker ever ran is still in the index."""

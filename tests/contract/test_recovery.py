@@ -230,6 +230,22 @@ async def test_after_an_outage_every_lease_gets_a_fresh_term_and_nobody_is_blame
     assert (await bed.done(lease)).accepted
 
 
+async def test_what_was_claimed_just_before_the_grace_has_its_term_already(bed: Bed) -> None:
+    """Who starts a fleet in the morning claims first: nobody missed anything of that."""
+    old = await a_lease(bed)
+    bed.pass_time(10 * MINUTE)
+    await bed.submit()
+    fresh = await bed.take()
+    bed.pass_time(SWEEP)
+    await bed.submit()
+    freshest = await bed.take()
+
+    assert (await bed.engine.sweep()).grace
+
+    terms = [(await bed.task(lease.task_id))["lease_until"] - bed.now for lease in (old, fresh, freshest)]
+    assert terms == [LEASE, LEASE - SWEEP, LEASE]
+
+
 async def test_the_grace_begins_beyond_half_a_lease(bed: Bed) -> None:
     await a_lease(bed)
     bed.pass_time(LEASE // 2)

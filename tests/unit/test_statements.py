@@ -26,7 +26,7 @@ def groups_of(name: str) -> set[str]:
 
 # In PostgreSQL a job that is one plain task is that task: it has no other row to write.
 ONLY_SQLITE = {"submit_lone": {"name", "flow"}, "settle_lone": {"stage_state", "outcome"}}
-ONLY_POSTGRES = {"submit": {"rowless"}}
+ONLY_POSTGRES = {"submit": {"rowless"}, "claim_after": {"after_rank", "after_id"}}
 WRITES = sorted(name for name in POSTGRES if name not in SQLITE)
 
 
@@ -39,7 +39,9 @@ def test_every_statement_exists_in_both_dialects() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(POSTGRES) & set(SQLITE)))
 def test_a_statement_takes_the_same_parameters_in_both_dialects(name: str) -> None:
-    assert params(name, "sqlite") - ONLY_SQLITE.get(name, set()) == params(name, "postgres")
+    assert params(name, "sqlite") - ONLY_SQLITE.get(name, set()) == params(name, "postgres") - ONLY_POSTGRES.get(
+        name, set()
+    )
 
 
 @pytest.mark.parametrize("name", WRITES)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from telecine.engine import claim as claiming
 from telecine.engine import control, holding, provisions, recovery, subjects, sweeping
 from telecine.engine import register as registering
+from telecine.engine.bookmarks import Bookmarks
 from telecine.engine.duties import Duties
 from telecine.engine.reception import Reception
 from telecine.engine.register import Registration
@@ -82,6 +83,7 @@ class Engine:
         self.hints = hints
         self.duties = Duties(self.world.mono)
         self.shelf = Shelf()
+        self._bookmarks = Bookmarks(self.world.mono)
         self._reception = Reception(store, self.shelf, self.world)
         self._slots = provisions.Slots(store, self.world)
         self.views = Views(store, self.shelf)
@@ -177,10 +179,11 @@ class Engine:
 
     async def claim(self, worker: WorkerId, request: str, lanes: Mapping[str, str], wanted: int) -> list[Lease]:
         """Lease up to `wanted` tasks of these lanes (lane -> flow); a repeated request gets the same ones."""
-        ask = claiming.Claim(worker, request, lanes, wanted, self.lease)
+        ask = claiming.Claim(worker, request, lanes, wanted, self.lease, after=self._bookmarks.find(lanes))
         if self.hints is not None:
             ask = await claiming.hinted(self.hints, ask)
         rows = await self.store.run(lambda: claiming.claim(ask))
+        self._bookmarks.put(ask, rows)
         halted = {row["job_id"] for row in rows if row["halted"]}
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:

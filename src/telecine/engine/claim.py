@@ -27,7 +27,8 @@ class Hints(Protocol):
 class Claim:
     """A worker asks for up to `wanted` tasks of its lanes. A repeated `request` gets the same leases.
 
-    `hinted`: tasks to look at first; None where nobody gives hints.
+    `hinted`: tasks to look at first; None where nobody gives hints. `after`: rank and id of the task where the walk may
+    begin, if there is enough behind it; None: at the beginning.
     """
 
     worker: WorkerId
@@ -36,16 +37,20 @@ class Claim:
     wanted: int
     ttl: Millis
     hinted: Sequence[int] | None = None
+    after: tuple[int, int] | None = None
 
 
 def claim(ask: Claim) -> Steps[Rows]:
     """One statement; rows of jobs that wind down come back with `halted`."""
     params = {"worker": ask.worker, "request": ask.request, **_lanes(ask.lanes), "wanted": ask.wanted, "ttl": ask.ttl}
     rows: Rows
-    if ask.hinted is None:
-        rows = yield Ask("claim", params, whole=True)
-    else:
+    if ask.hinted is not None:
         rows = yield Ask("claim_hinted", {**params, "hinted": list(ask.hinted)}, whole=True)
+    elif ask.after is not None:
+        rank, task_id = ask.after
+        rows = yield Ask("claim_after", {**params, "after_rank": rank, "after_id": task_id}, whole=True)
+    else:
+        rows = yield Ask("claim", params, whole=True)
     return rows
 
 

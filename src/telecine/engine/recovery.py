@@ -38,7 +38,7 @@ def take_turn(period: Millis, lease: Millis) -> Steps[Turn | None]:
     # set back: every lease gets a term by the new time.
     grace = silent < 0 or silent > max(lease // 2, 3 * period)
     if grace:
-        yield Ask("grace", {"ttl": lease, "silent": max(0, min(silent, DAY))})
+        yield Ask("grace", {"ttl": lease, "silent": max(0, min(silent, DAY)), "period": period})
     return Turn(rows[0]["now"], silent, grace)
 
 

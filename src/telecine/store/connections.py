@@ -40,7 +40,7 @@ class Connections:
     def __init__(self, url: str, size: int, settings: Mapping[str, str] = SETTINGS) -> None:
         self._url = url
         self._settings = dict(settings)
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[str, Connection]] = []  # with what each was used for last
         self._free = asyncio.Semaphore(size)
         self._pooled: bool | None = None  # None: nobody has connected yet
 
@@ -67,13 +67,12 @@ class Connections:
         return await self.connect()
 
     async def _has_settings(self, connection: Connection) -> bool:
-        """A pooler may take them and forget them. Asked without a statement that it would have to remember."""
+        """A pooler may take them and forget them. Asked without a statement that it would have to remember,
+        so without an answer: what was forgotten makes it fail."""
+        kept = f"current_setting('lock_timeout')::interval = '{self._settings['lock_timeout']} ms'"
         try:
-            await connection.execute(
-                "do $$ begin if (select setting from pg_settings where name = 'lock_timeout') <> "
-                f"'{self._settings['lock_timeout']}' then raise 'forgotten'; end if; end $$"
-            )
-        except asyncpg.RaiseError:
+            await connection.execute(f"select 1 / ({kept})::integer")
+        except asyncpg.DivisionByZeroError:
             return False
         return True
 
@@ -87,9 +86,10 @@ class Connections:
         )
 
     @asynccontextmanager
-    async def borrow(self) -> AsyncIterator[Connection]:
+    async def borrow(self, use: str = "") -> AsyncIterator[Connection]:
+        """For the same `use` the same connection, if it is free: it has the statement's plan already."""
         async with self._free:
-            connection = await self._take()
+            connection = await self._take(use)
             whole = False
             try:
                 yield connection
@@ -99,21 +99,22 @@ class Connections:
                 raise
             finally:
                 if whole:
-                    self._idle.append(connection)
+                    self._idle.append((use, connection))
                 else:
                     # What it was doing is unknown: a closed connection can leave nothing half open.
                     connection.terminate()
 
-    async def _take(self) -> Connection:
+    async def _take(self, use: str) -> Connection:
         while self._idle:
-            connection = self._idle.pop()
+            same = [place for place, (last, _) in enumerate(self._idle) if last == use]
+            _, connection = self._idle.pop(same[-1] if same else -1)
             if not connection.is_closed():
                 return connection
         return await self.connect()
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
-        for connection in idle:
+        for _, connection in idle:
             try:
                 await connection.close(timeout=2)
             except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):

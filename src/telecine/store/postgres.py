@@ -88,9 +88,12 @@ class Postgres:
             raise _refused(error) from error
 
     async def _once(self, steps: Steps[T]) -> T:
-        async with self.connections.borrow() as connection:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        async with self.connections.borrow(step.table if isinstance(step, Reserve) else step.name) as connection:
             try:
-                step = next(steps)
                 # Sequences are outside of transactions, so ids are fetched before one begins.
                 while isinstance(step, Reserve):
                     step = steps.send(await self._reserve(connection, step))

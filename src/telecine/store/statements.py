@@ -16,12 +16,11 @@ _PARAM = re.compile(r"(?<![:\w]):([a-z_]+)")
 # asyncpg looks at every element of an array as if it might be an array itself; so numbers, words of our own (states,
 # kinds, lanes: `word[]`, never with a comma) and JSON (`line[]`: `dumps` writes no line break), none of which is ever
 # empty, travel as one text.
-_LISTS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean|word|line)\[\]")
+_LISTS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean|real|word|line)\[\]")
 _COMMENT = re.compile(r"--[^\n]*")
-# What stands behind `--+` is a comment in one statement and text in its variant, which a comment names:
+# What stands behind `--+` or `-->` is a comment in one statement and text in its variant, which a comment names:
 # `-- With --+ it is claim_hinted: why`.
-_VARIANT = re.compile(r"^-- With --\+ it is ([a-z_]+):", re.MULTILINE)
-_MORE = "--+ "
+_VARIANT = re.compile(r"^-- With (--[+>]) it is ([a-z_]+):", re.MULTILINE)
 
 # The clock: the database's own, unless a test or a simulation sets `now`.
 NOW = {
@@ -54,17 +53,18 @@ def load(dialect: Dialect) -> dict[str, Statement]:
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".sql"):
             for name, body in parse(file.read_text()).items():
-                if variant := _VARIANT.search(body):
-                    whole = _COMMENT.sub(_only_more, body)
-                    found[variant[1]] = prepare(variant[1], whole, dialect)
+                for mark, variant in _VARIANT.findall(body):
+                    found[variant] = prepare(variant, _with(mark, body), dialect)
                 if name in found:
                     raise ValueError(f"statement {name!r} is defined twice for {dialect}")
                 found[name] = prepare(name, body, dialect)
     return found
 
 
-def _only_more(comment: re.Match[str]) -> str:
-    return comment[0].replace(_MORE, "") if comment[0].startswith(_MORE) else ""
+def _with(mark: str, body: str) -> str:
+    return _COMMENT.sub(
+        lambda comment: comment[0].removeprefix(mark) if comment[0].startswith(f"{mark} ") else "", body
+    )
 
 
 def _array(found: re.Match[str]) -> str:

@@ -81,6 +81,7 @@ class Heart:
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()
         watch = self._loop.create_task(self._watch())
+        await self._rest_a_beat()  # who has enlisted just now has said that he lives
         while not self._ended:
             try:
                 async with self._open_words() as words:
@@ -99,8 +100,10 @@ class Heart:
             await self._once(words)
             self._pause = FIRST_PAUSE
             self._held.contact.found(self, self._world.mono())
-            jitter = 0.9 + 0.2 * self._world.dice.random()
-            await self._rest(self._options.beat * jitter, news=True)
+            await self._rest_a_beat()
+
+    async def _rest_a_beat(self) -> None:
+        await self._rest(self._options.beat * (0.9 + 0.2 * self._world.dice.random()), news=True)
 
     async def _rest(self, seconds: float, *, news: bool = False) -> None:
         """Wait; a poke ends it, and so does news that is a second old."""

@@ -11,6 +11,7 @@
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
 -- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk. It says
 -- the lane of each, too.
+-- With --> it is claim_after: the walk begins behind the given place; if it finds too few, it goes through what is before it.
 -- The clock is read once: to read it costs more than to write what it says.
 with clock as materialized (
     select {now} as now
@@ -38,6 +39,7 @@ with clock as materialized (
     select c.id, c.job_id, c.rank, c.flow_id from served cross join lateral (
         select t.id, t.job_id, t.rank, t.flow_id from task t
         where t.lane = served.lane and t.state = 'ready' and not t.parked
+          --> and (t.rank, t.id) > (:after_rank::bigint, :after_id::bigint)
           --+ and t.id <> all (array(select id from hinted))
           -- What is of a deleted subject is passed over until somebody has cancelled it.
           and not ((select yes from buried) and exists (
@@ -47,9 +49,24 @@ with clock as materialized (
         limit :wanted --+ - (select count(*) from hinted)
         for no key update skip locked
     ) c
+--> ), passed as materialized (
+-->     select c.id, c.job_id, c.rank, c.flow_id from served cross join lateral (
+-->         select t.id, t.job_id, t.rank, t.flow_id from task t
+-->         where t.lane = served.lane and t.state = 'ready' and not t.parked
+-->           and (t.rank, t.id) <= (:after_rank::bigint, :after_id::bigint)
+-->           and not ((select yes from buried) and exists (
+-->             select 1 from job_row j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
+-->             where j.id = t.job_id and g.cleared_at is null))
+-->         order by t.rank, t.id
+-->         limit greatest(0, :wanted - (select count(*) from candidate))
+-->         for no key update skip locked
+-->     ) c
 ), picked as materialized (
     --+ select id, job_id, flow_id from hinted union all (
-    select id, job_id, flow_id from candidate order by rank, id limit :wanted --+ - (select count(*) from hinted) )
+    select id, job_id, flow_id from (
+        select * from candidate --> union all select * from passed
+    ) c
+    order by rank, id limit :wanted --+ - (select count(*) from hinted) )
 ), begun as (
     update job_row j set status = case j.status when 'pending' then j.phase else j.status end,
         started_at = coalesce(j.started_at, (select now from clock))

@@ -88,6 +88,9 @@ update pulse set at = {now} from last where last.at <= {now} - :period::bigint o
 select at, {now} as now from pulse
 
 -- name: grace
--- After an outage every lease gets a fresh term: nobody is to blame for what the database missed.
+-- After an outage every lease gets a fresh term: nobody is to blame for what the database missed. What was claimed a moment
+-- ago, by a clock that goes as it did then, has one.
 update task set lease_until = {now} + :ttl::bigint, stops_at = stops_at + least(:silent::bigint, {now} - claimed_at)
-where id = any (array(select id from task where state = 'running' order by id for no key update)) returning id
+where id = any (array(
+    select id from task where state = 'running' and claimed_at not between {now} - :period::bigint and {now}
+    order by id for no key update)) returning id

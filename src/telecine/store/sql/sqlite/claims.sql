@@ -3,6 +3,7 @@
 -- down has no ready task left. There is no lateral join: each lane is walked by a correlated subquery, so that a
 -- backlog elsewhere costs nothing. A repeat of the request changes no row, hence says no event.
 -- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk.
+-- With --> it is claim_after: here nothing lies in the way that was claimed before.
 update task
 set state = 'running', token = token + 1, tries = tries + 1, worker = :worker, request = :request,
     claimed_at = {now}, lease_until = {now} + :ttl,

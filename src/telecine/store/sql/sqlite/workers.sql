@@ -87,4 +87,4 @@ select at, {now} as now from pulse
 
 -- name: grace
 update task set lease_until = {now} + :ttl, stops_at = stops_at + min(:silent, {now} - claimed_at)
-where state = 'running' returning id
+where state = 'running' and claimed_at not between {now} - :period and {now} returning id

@@ -1,0 +1,149 @@
+"""Who has claimed very many tasks goes on where he was, and misses nothing that came before that place."""
+
+from dataclasses import replace
+
+import pytest
+
+from telecine.engine import Engine, Submission, bookmarks
+from telecine.engine.claim import Claim
+from telecine.facts import Lease, WorkerId
+from telecine.world import World
+from tests.bed import Bed
+from tests.make import Loaded, a_flow
+
+CUT = a_flow("cut")
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bookmarks, "MANY", 4)
+
+
+async def begun(bed: Bed) -> Clock:
+    clock = Clock()
+    bed.engine = Engine(bed.store, world=replace(World(dice=Loaded()), mono=clock))
+    await bed.enact(CUT)
+    return clock
+
+
+async def submitted(bed: Bed, count: int, priority: int = 5) -> list[int]:
+    jobs = await bed.engine.submit_many([Submission(flow="film", priority=priority)] * count)
+    return [job.job_id for job in jobs]
+
+
+async def jobs_of(bed: Bed, wanted: int) -> list[int]:
+    return [lease.job_id for lease in await bed.claim(wanted)]
+
+
+def place(bed: Bed) -> tuple[int, int] | None:
+    return bed.engine._bookmarks.find(bed.lanes)
+
+
+async def test_all_are_claimed_once_and_in_order(bed: Bed) -> None:
+    await begun(bed)
+    jobs, claimed, marked = await submitted(bed, 23), [], 0
+    for _ in range(10):
+        marked += place(bed) is not None
+        claimed += await jobs_of(bed, 3)
+
+    assert (claimed, marked) == (jobs, 6)
+    await bed.audited()
+
+
+async def test_a_few_claims_begin_at_the_beginning(bed: Bed) -> None:
+    await begun(bed)
+    await submitted(bed, 9)
+    places = [place(bed)]
+    for _ in range(3):
+        await bed.claim(2)
+        places.append(place(bed))
+
+    assert [found is None for found in places] == [True, True, False, False]
+
+
+async def test_what_is_more_urgent_waits_until_the_next_look_at_the_beginning(bed: Bed) -> None:
+    clock = await begun(bed)
+    await submitted(bed, 20)
+    await bed.claim(4)
+    [urgent] = await submitted(bed, 1, priority=10)
+    clock.now += bookmarks.LOOK_AGAIN_S / 2
+    soon = await jobs_of(bed, 2)
+    clock.now += bookmarks.LOOK_AGAIN_S / 2 + 0.001
+    later = await jobs_of(bed, 2)
+
+    # In SQLite nothing lies in the way, so every claim looks there.
+    assert (soon if not bed.is_postgres else later)[0] == urgent
+    assert bookmarks.LOOK_AGAIN_S <= 0.1
+
+
+async def test_claims_that_follow_each_other_do_not_put_off_that_look(bed: Bed) -> None:
+    clock = await begun(bed)
+    await submitted(bed, 40)
+    await bed.claim(4)
+    [urgent] = await submitted(bed, 1, priority=10)
+    claimed: list[int] = []
+    for _ in range(6):
+        clock.now += bookmarks.LOOK_AGAIN_S / 4
+        claimed += await jobs_of(bed, 2)
+
+    assert urgent in claimed
+
+
+@pytest.mark.parametrize("bed", ["postgres"], indirect=True)
+async def test_a_claim_that_finds_too_few_takes_what_came_before(bed: Bed) -> None:
+    await begun(bed)
+    jobs = await submitted(bed, 6)
+    await bed.claim(5)
+    urgent = await submitted(bed, 3, priority=10)
+
+    assert place(bed) is not None
+    assert await jobs_of(bed, 3) == [*urgent[:2], jobs[-1]]
+    assert place(bed) is None
+    await submitted(bed, 5)
+    assert (await jobs_of(bed, 2))[0] == urgent[2]
+
+
+async def test_what_comes_back_is_found_when_nothing_else_is_there(bed: Bed) -> None:
+    await begun(bed)
+    await submitted(bed, 5)
+    leases: list[Lease] = await bed.claim(5)
+    await bed.release(leases[0])
+
+    assert await jobs_of(bed, 1) == [leases[0].job_id]
+    assert await bed.claim(1) == []
+
+
+async def test_a_repeat_of_the_request_gets_the_same_leases(bed: Bed) -> None:
+    await begun(bed)
+    await submitted(bed, 12)
+    await bed.claim(4)
+    first = await bed.claim(4, request="again")
+
+    assert place(bed) is not None
+    assert await bed.claim(4, request="again") == first
+
+
+def test_what_winds_down_is_no_place_to_go_on_from() -> None:
+    """It comes back first and without a rank, in the place of something that could have been claimed."""
+    found = [{"rank": 7, "id": 1, "halted": False}, {"rank": 8, "id": 2, "halted": False}]
+    for first, there in ((found[0], True), ({"rank": 0, "id": 1, "halted": True}, False)):
+        marks = bookmarks.Bookmarks(Clock())
+        for request in ("1", "2"):
+            marks.put(Claim(WorkerId(1), request, {"a/b@1": "a"}, 2, 1_000), [first, found[1]])
+        assert (marks.find({"a/b@1": "a"}) == (8, 2)) is there
+
+
+async def test_other_lanes_have_a_place_of_their_own(bed: Bed) -> None:
+    await begun(bed)
+    await submitted(bed, 9)
+    await bed.claim(4)
+
+    assert place(bed) is not None
+    assert bed.engine._bookmarks.find({"other/cut@1": "other"}) is None
