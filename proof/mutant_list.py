@@ -253,6 +253,20 @@ CLAIM = [
         f"{CONTRACT}/test_bookmarks.py",
     ),
     mutant(
+        "what is parked before the place is claimed",
+        f"{PG}/claims.sql",
+        "where t.lane = served.lane and not t.parked and t.state = 'ready'",
+        "where t.lane = served.lane and t.state = 'ready'",
+        f"{CONTRACT}/test_bookmarks.py",
+    ),
+    mutant(
+        "what is of a deleted subject and before the place is claimed",
+        f"{PG}/claims.sql",
+        "-->           and not ((select yes from buried) and exists (",
+        "-->           and not (false and exists (",
+        f"{CONTRACT}/test_bookmarks.py",
+    ),
+    mutant(
         "claims that follow each other never look at the beginning",
         "engine/bookmarks.py",
         "looked_at = before.looked_at",

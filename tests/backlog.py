@@ -127,13 +127,11 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
     held = [sizes.finished + 1 + n for n in range(HELD)]
     beat = {"ids": held, "tokens": [1] * HELD, "progress": [0.5] * HELD, "notes": [None] * HELD}
     lanes = {"lanes": ["film/cut@1", "still/hang@1"], "flows": ["film", "still"]}
+    claim = {"worker": bed.worker, **lanes, "wanted": 20, "ttl": LEASE}
     return {
-        "claim": {"worker": bed.worker, "request": "r", **lanes, "wanted": 20, "ttl": LEASE},
-        "claim_hinted": {"worker": bed.worker, "request": "s", **lanes, "wanted": 20, "ttl": LEASE, "hinted": held},
-        "claim_after": {
-            **{"worker": bed.worker, "request": "t", **lanes, "wanted": 20, "ttl": LEASE},
-            **{"after_rank": 1_000_000, "after_id": 7},
-        },
+        "claim": {**claim, "request": "r"},
+        "claim_hinted": {**claim, "request": "s", "hinted": held},
+        "claim_after": {**claim, "request": "t", "after_rank": 1_000_000, "after_id": 7},
         "lane_heads": {"lanes": lanes["lanes"], "wanted": 20},
         "glance": lanes,
         "overlooked": {"worker": bed.worker, "request": "r", **lanes},

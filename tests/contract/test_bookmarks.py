@@ -120,6 +120,21 @@ async def test_what_comes_back_is_found_when_nothing_else_is_there(bed: Bed) -> 
     assert await bed.claim(1) == []
 
 
+async def test_what_cannot_be_claimed_is_not_claimed_there_either(bed: Bed) -> None:
+    await begun(bed)
+    await bed.submit(subject=("video", "v"))
+    await submitted(bed, 5)
+    hidden, parked, running, *_ = await bed.claim(6)
+    await bed.sql(f"insert into subject_gone (kind, id, owner, at, actor) values ('video', 'v', '', {bed.now}, '')")
+    await bed.release(hidden)
+    await bed.fail(parked)
+
+    assert place(bed) is not None
+    assert await bed.claim(2) == []
+    assert (await bed.task(hidden.task_id))["state"] == "ready"
+    assert (await bed.task(running.task_id))["state"] == "running"
+
+
 async def test_a_repeat_of_the_request_gets_the_same_leases(bed: Bed) -> None:
     await begun(bed)
     await submitted(bed, 12)

@@ -280,7 +280,7 @@ class Model:
             return
         self.pulse = self.now
         if silent > LEASE // 2:
-            for work in self.running():
+            for work in [work for work in self.running() if not self.now - period <= work.claimed_at <= self.now]:
                 work.lease_until = self.now + LEASE
                 if work.stops_at is not None:
                     work.stops_at += min(silent, self.now - work.claimed_at)

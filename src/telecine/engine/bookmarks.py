@@ -48,7 +48,7 @@ class Bookmarks:
         """After a claim. All up to the last of a full one are taken; one that was not full had come to the end."""
         lanes = tuple(ask.lanes)
         before = self._walks.pop(lanes, None)
-        if len(rows) < ask.wanted or rows[0]["halted"] or len(self._walks) >= MOST_WALKS:
+        if not rows or len(rows) < ask.wanted or rows[0]["halted"] or len(self._walks) >= MOST_WALKS:
             return
         if ask.after is None or before is None:
             looked_at = self._mono()

@@ -52,7 +52,7 @@ with clock as materialized (
 --> ), passed as materialized (
 -->     select c.id, c.job_id, c.rank, c.flow_id from served cross join lateral (
 -->         select t.id, t.job_id, t.rank, t.flow_id from task t
--->         where t.lane = served.lane and t.state = 'ready' and not t.parked
+-->         where t.lane = served.lane and not t.parked and t.state = 'ready'
 -->           and (t.rank, t.id) <= (:after_rank::bigint, :after_id::bigint)
 -->           and not ((select yes from buried) and exists (
 -->             select 1 from job_row j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
