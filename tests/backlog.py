@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from telecine.engine.lone import ending_of
 from telecine.facts import LEASE
 from telecine.store.connections import Connection
 from telecine.store.postgres import Postgres
@@ -20,6 +21,7 @@ from tests.make import NOW, a_flow
 PER_JOB = 100
 HELD = 50
 ROWLESS = 100_000_000  # the first number of tasks that are their jobs
+ORDERLY = ("Index Scan", "Index Only Scan")  # a bitmap, too, is of an index, but reads rows as they lie
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
     held = [sizes.finished + 1 + n for n in range(HELD)]
     beat = {"ids": held, "tokens": [1] * HELD, "progress": [0.5] * HELD, "notes": [None] * HELD}
     lanes = {"lanes": ["film/cut@1", "still/hang@1"], "flows": ["film", "still"]}
+    lone = {"ids": held, "tokens": [1] * HELD, "digests": ["done"] * HELD, "results": [], "told": None}
     claim = {"worker": bed.worker, **lanes, "wanted": 20, "ttl": LEASE}
     return {
         "claim": {**claim, "request": "r"},
@@ -137,6 +140,7 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
         "overlooked": {"worker": bed.worker, "request": "r", **lanes},
         "unpark": {"wanted": 1_000},
         "task_hold": {"ids": held},
+        "settle_lone": {**lone, **ending_of(a_flow("hang").graph)._asdict()},
         "job_hold": {"ids": [(sizes.finished + n) // PER_JOB + 1 for n in range(HELD)]},
         "stages_of": {"ids": [1, 2, 3]},
         "overdue": {"wanted": 200},
@@ -153,7 +157,7 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Work:
-    """What one statement did: rows read by way of an index, tables read as a whole, indexes that were used."""
+    """What one statement did: rows read by way of an index, tables read as a whole, indexes whose order it followed."""
 
     rows: int
     scanned: tuple[str, ...]
@@ -180,7 +184,7 @@ async def work_on_postgres(bed: Bed, name: str, params: dict[str, Any], mode: st
     return Work(
         rows=sum(fetched - before.get(table, (0, 0))[1] for table, (_, fetched) in after.items()),
         scanned=tuple(table for table, (scans, _) in after.items() if scans > before.get(table, (0, 0))[0]),
-        indexes=frozenset(node["Index Name"] for node in nodes if "Index Name" in node),
+        indexes=frozenset(node["Index Name"] for node in nodes if node["Node Type"] in ORDERLY),
     )
 
 

@@ -62,8 +62,6 @@ class Situation:
             "id": lease.task_id,
             "job_id": lease.job_id,
             "tries": 1,
-            "losses": 0,
-            "releases": 0,
             "max_attempts": lease.max_attempts,
             "lease_until": lease.until,
             "token": lease.token,

@@ -20,6 +20,7 @@ INDEXES = {
     "overlooked": {"task_running", "task_parked", "task_ready"},
     "unpark": {"task_parked"},
     "task_hold": {"task_pkey"},
+    "settle_lone": {"task_pkey"},
     "overdue": {"task_running"},
     "running_of": {"task_running"},
     "beat": {"task_pkey"},

@@ -5,6 +5,7 @@ measured is the work itself: rows that PostgreSQL touched, instructions that SQL
 """
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -124,9 +125,13 @@ def rows_touched(plan: dict[str, Any]) -> float:
     return float(own * loops + sum(rows_touched(part) for part in plan.get("Plans", ())))
 
 
+WRITES = re.compile(r"\b(insert into|update|delete from)\b")
+
+
 async def work_on_postgres(store: Postgres, name: str, params: dict[str, Any]) -> float:
     statement = load("postgres")[name]
-    async with store.connections.borrow() as connection:
+    connections = store.connections if WRITES.search(statement.text) else store._readers
+    async with connections.borrow() as connection:
         transaction = connection.transaction()
         await transaction.start()
         try:

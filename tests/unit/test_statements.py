@@ -25,8 +25,11 @@ def groups_of(name: str) -> set[str]:
 
 
 # In PostgreSQL a job that is one plain task is that task: it has no other row to write.
-ONLY_SQLITE = {"submit_lone": {"name", "flow"}, "settle_lone": {"stage_state", "outcome"}}
-ONLY_POSTGRES = {"submit": {"rowless"}, "claim_after": {"after_rank", "after_id"}}
+ONLY_SQLITE = {
+    "submit_lone": {"name", "flow"},
+    "settle_lone": {"stage_state", "outcome", "tokens", "digests", "results"},
+}
+ONLY_POSTGRES = {"submit": {"rowless"}, "settle_lone": {"told"}, "claim_after": {"after_rank", "after_id"}}
 WRITES = sorted(name for name in POSTGRES if name not in SQLITE)
 
 

@@ -110,30 +110,32 @@ class Passed(NamedTuple):
 
 def settle_lone(known: Sequence[Known], graph: Graph) -> Steps[Passed]:
     """All of the flow that has this graph."""
-    some = sorted(known, key=_by_task)
     ending = ending_of(graph)
-    words = [word for word, _ in some]
+    words = [word for word, _ in known]
     ids, tokens, facts = zip(*words, strict=True)
     plain = facts.count(JUST_DONE) == len(facts)
-    params = {
-        "ids": ids,
-        "tokens": tokens,
-        "digests": [digest_of(JUST_DONE)] * len(facts) if plain else [digest_of(fact) for fact in facts],
-        "results": [] if plain else [_result(fact) for fact in facts],
-        **ending._asdict(),
-    }
+    digests = [digest_of(JUST_DONE)] * len(facts) if plain else [digest_of(fact) for fact in facts]
+    results = [] if plain else [_result(fact) for fact in facts]
+    told = None if plain else _told(ids, digests, results)
+    params = {"ids": ids, "tokens": tokens, "digests": digests, "results": results, "told": told, **ending._asdict()}
     rows = yield Ask("settle_lone", params, whole=True)
     missed = {row["id"] for row in rows}
     state = State(ending.state)
     passed = [word for word in words if word.task_id not in missed] if missed else words
     answers = [Answer(word.task_id, word.token, True, ending.outcome, state) for word in passed]
     awaited = any(row["awaited"] for row in rows)
-    return Passed(answers, [row["job_id"] for word, row in some if word.task_id not in missed] if awaited else [])
+    return Passed(answers, [row["job_id"] for word, row in known if word.task_id not in missed] if awaited else [])
 
 
 def _result(fact: Fact) -> str | None:
     return dumps(fact.result) if isinstance(fact, Done) and fact.result is not None else None
 
 
-def _by_task(known: Known) -> int:
-    return known[0].task_id
+def _told(ids: Sequence[int], digests: Sequence[str], results: Sequence[str | None]) -> str:
+    """By the id, what was said beyond `done`: in one text, which is taken apart only where there is something."""
+    items = [
+        f'"{task_id}": ["{digest}"{"" if result is None else f", {result}"}]'
+        for task_id, digest, result in zip(ids, digests, results, strict=True)
+        if digest != digest_of(JUST_DONE)
+    ]
+    return f"{{{', '.join(items)}}}"

@@ -27,7 +27,8 @@ SETTINGS = {
     "jit": "off",
 }
 # What writes is planned once: with the arrays in sight the planner would do it anew at every call, for milliseconds.
-WRITING = {**SETTINGS, "plan_cache_mode": "force_generic_plan"}
+# And it follows the order of the index, in which rows are locked: a bitmap would take them as they lie.
+WRITING = {**SETTINGS, "plan_cache_mode": "force_generic_plan", "enable_bitmapscan": "off"}
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0
 

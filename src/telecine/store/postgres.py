@@ -40,7 +40,6 @@ LOST = (
     asyncpg.CrashShutdownError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
-_LOCALS = "; ".join(f"set local {name} = {value}" for name, value in SETTINGS.items() if name != "application_name")
 MIGRATION_SECONDS = 86_400.0
 MOST_AHEAD = 256
 # Ids are the order in which lists show jobs, so nobody sits on a stock of them for longer than this.
@@ -81,7 +80,7 @@ class Postgres:
             async with self._readers.borrow() as connection:
                 if not self._readers.pooled:
                     return await self.drive(connection, make())
-                return await self._within(connection, make())
+                return await self._within(connection, make(), SETTINGS)
         except LOST as error:
             raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
         except asyncpg.PostgresError as error:
@@ -101,7 +100,7 @@ class Postgres:
                 return end.value  # type: ignore[no-any-return]
             if step.whole and not self.connections.pooled:
                 return _ending(steps, await self._do_all(connection, step))
-            return await self._within(connection, steps, first=step)
+            return await self._within(connection, steps, WRITING, first=step)
 
     async def _do_all(self, connection: Connection, step: Ask | Write) -> Any:
         """A step that is a whole transaction. If it gives somebody work, the bell rings with its commit, if it can."""
@@ -120,9 +119,12 @@ class Postgres:
         self.doorbell.said()
         return rows
 
-    async def _within(self, connection: Connection, steps: Steps[T], first: Step | None = None) -> T:
+    async def _within(
+        self, connection: Connection, steps: Steps[T], settings: Mapping[str, str], first: Step | None = None
+    ) -> T:
+        """A transaction. Behind a pooler the session is not ours, so it takes the settings along."""
         pooled = self.connections.pooled or self._readers.pooled
-        await connection.execute(f"begin; {_LOCALS}" if pooled else "begin")
+        await connection.execute(f"begin; {_locals(settings)}" if pooled else "begin")
         try:
             result = await self.drive(connection, steps, first=first)
         except (TelecineError, *AGAIN):
@@ -203,6 +205,10 @@ class Postgres:
 _IS_THERE = """
 select exists (select from pg_catalog.pg_class where relname = 'schema_version' and pg_catalog.pg_table_is_visible(oid))
 """
+
+
+def _locals(settings: Mapping[str, str]) -> str:
+    return "; ".join(f"set local {name} = {value}" for name, value in settings.items() if name != "application_name")
 
 
 def _refused(error: asyncpg.PostgresError) -> StoreError:

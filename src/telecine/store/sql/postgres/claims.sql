@@ -85,7 +85,7 @@ with clock as materialized (
         stops_at = (select now from clock) + least(t.stall_ms, t.limit_ms), progress = null, note = null
     where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
-        t.limit_ms, t.rank, t.losses, t.releases, t.flow_id, t.spec, t.owner --+ , t.lane
+        t.limit_ms, t.rank, t.flow_id, t.spec, t.owner --+ , t.lane
 ), noted as (
     update worker set request = :request where id = :worker and exists (select 1 from granted)
 ), said as (
@@ -95,12 +95,12 @@ with clock as materialized (
 )
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
     coalesce(g.flow_id, j.flow_id) as flow_id, coalesce(g.spec, j.spec) as spec, coalesce(g.owner, j.owner) as owner,
-    j.subject_kind, j.subject_id, g.flow_id is not null as lone, g.losses, g.releases,
+    j.subject_kind, j.subject_id, g.flow_id is not null as lone,
     g.rank, false as halted, (select yes from due) as due --+ , g.lane
 -- Each that was begun has its match. Said as a full join, which cannot be planned as a nested loop.
 from granted g full join begun j on j.id = g.job_id
 union all
-select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
+select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
     (select yes from due) --+ , null
 from picked p where p.job_id = any (array(select id from halted))
 order by rank, id
@@ -111,7 +111,7 @@ order by rank, id
 -- its id is null.
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
     coalesce(t.flow_id, j.flow_id) as flow_id, coalesce(t.spec, j.spec) as spec, coalesce(t.owner, j.owner) as owner,
-    j.subject_kind, j.subject_id, t.flow_id is not null as lone, t.losses, t.releases,
+    j.subject_kind, j.subject_id, t.flow_id is not null as lone,
     t.rank, t.lane, x.due, x.standing
 from (
     select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as due, exists (

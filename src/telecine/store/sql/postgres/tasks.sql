@@ -67,34 +67,37 @@ select :at::bigint, y.kind, y.worker, y.data::jsonb, array[y.job_id], array[y.ta
 
 -- name: settle_lone
 -- The short way: tasks that are their jobs, which have no row, and did what they should. Nothing was locked or read before: what
--- is still as the decision saw it is moved by the one update that looks at it, task by task in the order of the words, which
--- is that of the ids. The job ends with it; and that it winds down cannot be: who asks for that gives it a row first. What
--- is not as it was comes back, and a row without an id if some job waits for one that has ended (one that begins to wait while
--- this statement waits is found by the sweep).
+-- is still as the decision saw it is moved by the one update that looks at it, task by task in the order of the ids. The
+-- job ends with it; and that it winds down cannot be: who asks for that gives it a row first. Such a task runs under its first
+-- token, and is in the first stage. What was said beyond `done` is in `told`: by the id, the digest and the result, if there is one.
+-- What is not as it was comes back, and a row without an id if some job waits for one that has ended (one that begins to
+-- wait while this statement waits is found by the sweep).
 -- (The state is compared as an expression, lest the planner look for all running tasks instead of for these.)
-with clock as materialized (
-    select {now} as at
-), m as materialized (
-    select * from unnest(:ids::bigint[], :tokens::integer[], :digests::word[], :results::line[]) as x (id, token, digest, result)
+with given as materialized (
+    select {now} as at, :ids::bigint[] as ids, :told::text::jsonb as told
 ), t as (
-    update task set state = :state, outcome = :status, phase = :phase, done_by = task.worker, digest = nullif(m.digest, 'done'),
-        result = m.result::jsonb, ended_at = (select at from clock), worker = null, lease_until = null, stops_at = null, request = null
-    from m where task.id = m.id and task.token = m.token and task.state || '' = 'running'
-      and task.lease_until > (select at from clock) and task.flow_id is not null
-    returning task.id, task.job_id, task.stage, task.token, task.done_by
+    update task set state = :state, outcome = :status, phase = :phase, done_by = worker,
+        digest = case when (select told from given) is not null then (select told from given) -> id::text ->> 0 end,
+        result = case when (select told from given) is not null then (select told from given) -> id::text -> 1 end,
+        ended_at = (select at from given), worker = null, lease_until = null, stops_at = null, request = null
+    where id = any ((select ids from given)::bigint[]) and token = 1 and state || '' = 'running'
+      and lease_until > (select at from given) and flow_id is not null
+    returning id, done_by
+), ended as materialized (
+    select done_by, array_agg(id) as ids, count(*)::integer as number from t group by done_by
 ), e as (
     insert into unnumbered (at, kind, worker, job_ids, task_ids, stages, tokens)
-    select (select at from clock), y.* from (
-        select :task_kind::text, done_by, array_agg(job_id), array_agg(id), array_agg(stage), array_agg(token)
-        from t group by done_by
+    select (select at from given), y.* from (
+        select :task_kind::text, done_by, ids, ids, array_fill(0::smallint, array[number]), array_fill(1, array[number]) from ended
         union all
-        select :job_kind::text, null, array_agg(job_id), null, null, null from t having count(*) > 0
+        select :job_kind::text, null, ids, null, null, null from ended
     ) y
 )
-select m.id, false as awaited from m
-where (select count(*) from t) < (select count(*) from m) and m.id <> all (array(select id from t))
+select m.id, false as awaited from unnest((select ids from given)) as m (id)
+where (select sum(number) from ended) is distinct from (select cardinality(ids) from given)
+  and m.id <> all (array(select id from t))
 union all
-select null, true where exists (select 1 from job_after where after_id = any (array(select job_id from t)))
+select null, true where exists (select 1 from job_after where after_id = any (array(select id from t)))
 
 -- name: open_stages
 -- Tasks of stages that opened, or were found needless: new -> ready or skipped.

@@ -44,7 +44,7 @@ update job set status = phase, started_at = coalesce(started_at, {now})
 where status = 'pending'
   and id in (select job_id from task where worker = :worker and state = 'running' and request = :request);
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, 1 as lone, t.losses, t.releases, t.rank, 0 as halted,
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, 1 as lone, t.rank, 0 as halted,
     exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as due --+ , t.lane
 from task t join job j on j.id = t.job_id
 where t.worker = :worker and t.state = 'running' and t.request = :request
@@ -52,7 +52,7 @@ order by t.rank, t.id
 
 -- name: overlooked
 select t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept, t.limit_ms,
-    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, 1 as lone, t.losses, t.releases, t.rank, t.lane, x.due,
+    j.flow_id, j.spec, j.owner, j.subject_kind, j.subject_id, 1 as lone, t.rank, t.lane, x.due,
     x.standing
 from (
     select exists (select 1 from task where state = 'ready' and parked and ready_at <= {now}) as due, exists (
