@@ -118,6 +118,8 @@ class Engine:
 
     async def with_flows(self, wanted: Sequence[Submission]) -> Wanted:
         """Each with the row of its flow, which is looked up once for all that name it."""
+        if len(wanted) == 1:
+            return [(wanted[0], *await self.flow_row(wanted[0].flow))]
         flows = {name: await self.flow_row(name) for name in dict.fromkeys(one.flow for one in wanted)}
         return [(one, *flows[one.flow]) for one in wanted]
 

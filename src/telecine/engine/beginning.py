@@ -69,13 +69,13 @@ class Batch:
             begun = begin(self._graphs[alike.flow_id], alike)
             self.lanes |= begun.lanes
             whole = alone and len(self._jobs) == 1
-            lone = begun.lone if alike.plain else None
-            if len(jobs) == 1 and lone is not None:
-                params = {**begun.common, **lone, **NewJob(*jobs[0])._asdict()}
-                yield Ask("submit_lone", params, whole=whole, rings=bool(begun.lanes))
+            rowless = alike.plain and begun.lone is not None
+            if len(jobs) == 1 and rowless:
+                job = NewJob(*jobs[0])
+                yield begun.write(job.id, job.owner, job.spec, whole=whole)
                 continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
-            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists), "rowless": lone is not None}
+            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists), "rowless": rowless}
             yield Write("submit", {"jobs": Columns(lists), "stages": begun.stages}, common, whole=whole)
         if self._after:
             yield Write("after_add", {"after": self._after})
@@ -91,12 +91,18 @@ def _same_owner(lists: dict[str, tuple[Any, ...]]) -> str | None:
 
 
 class Begun(NamedTuple):
-    """What is written of every job of a kind, and the lanes that get work by it. `lone`: its only stage."""
+    """What is written of every job of a kind, and the lanes that get work by it. `lone`: that, if it is one task."""
 
     common: dict[str, Any]
     stages: Columns
     lone: dict[str, Any] | None
     lanes: frozenset[str]
+
+    def write(self, job_id: int, owner: str, spec: str, *, whole: bool) -> Ask:
+        """One job that is one plain task."""
+        assert self.lone is not None
+        params = {**self.lone, "id": job_id, "owner": owner, "spec": spec}
+        return Ask("submit_lone", params, whole=whole, rings=bool(self.lanes))
 
 
 _kinds: dict[tuple[int, Alike], tuple[Graph, Begun]] = {}
@@ -110,10 +116,11 @@ def begin(graph: Graph, alike: Alike) -> Begun:
     skip = frozenset(graph.numbers[name] for name in alike.skip)
     rows, phase = first_stages(graph, skip, alike.waiting)
     stages = [_stage(graph, row, alike.priority) for row in rows]
+    common = {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority}
     begun = Begun(
-        {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority},
+        common,
         Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
-        stages[0] if len(stages) == 1 and rows[0].total == 1 else None,
+        common | stages[0] if len(stages) == 1 and rows[0].total == 1 else None,
         frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),
     )
     if len(_kinds) >= MOST_KINDS:

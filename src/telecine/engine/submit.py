@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from telecine.engine.beginning import Batch
+from telecine.engine.beginning import Alike, Batch, Begun, begin
 from telecine.errors import BadSpec, KeyReused, NotAllowed, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json
 from telecine.graph import Graph
@@ -80,6 +80,8 @@ Wanted = Sequence[tuple[Submission, int, Graph]]
 
 def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     """Create the jobs; each comes with the id of its flow row and that row's graph."""
+    if len(wanted) == 1 and (alone := _begun_alone(*wanted[0])) is not None:
+        return (yield from _submit_alone(wanted[0][0], alone))
     priorities = [_checked(one, graph) for one, _, graph in wanted]
     known: dict[int, int] = {}  # by place, the job that is the answer already
     outcomes: Mapping[int, str | None] = {}
@@ -99,6 +101,22 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     lanes = frozenset(batch.lanes)
     answers = numbered | known
     return [Submitted(JobId(answers[place]), place not in known, lanes) for place in range(len(wanted))]
+
+
+def _begun_alone(one: Submission, flow_id: int, graph: Graph) -> Begun | None:
+    """How it begins, if it is one plain task, with nothing around it that has to be looked up or waited for."""
+    if one.subject or one.run_at is not None or one.after or one.skip or one.key or one.dedupe_key or one.told:
+        return None
+    begun = begin(graph, Alike(flow_id, (), False, _checked(one, graph), True))
+    return None if begun.lone is None else begun
+
+
+def _submit_alone(one: Submission, begun: Begun) -> Steps[list[Submitted]]:
+    """The way of most: it takes half the time when none of the rest is asked about."""
+    spec = spec_text(one.spec)
+    [job_id] = yield Reserve("job", 1)
+    yield begun.write(job_id, one.owner, spec, whole=True)
+    return [Submitted(JobId(job_id), True, begun.lanes)]
 
 
 def _introduce(wanted: Wanted) -> Steps[None]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 
 import asyncpg
 
@@ -86,32 +85,34 @@ class Connections:
             statement_cache_size=256 if session else 0,
         )
 
-    @asynccontextmanager
-    async def borrow(self, use: str = "") -> AsyncIterator[Connection]:
+    def borrow(self, use: str = "") -> Loan:
         """For the same `use` the same connection, if it is free: it has the statement's plan already."""
-        async with self._free:
-            connection = await self._take(use)
-            whole = False
-            try:
-                yield connection
-                whole = True
-            except Exception:
-                whole = not connection.is_closed() and not connection.is_in_transaction()
-                raise
-            finally:
-                if whole:
-                    self._idle.append((use, connection))
-                else:
-                    # What it was doing is unknown: a closed connection can leave nothing half open.
-                    connection.terminate()
+        return Loan(self, use)
 
-    async def _take(self, use: str) -> Connection:
-        while self._idle:
-            same = [place for place, (last, _) in enumerate(self._idle) if last == use]
-            _, connection = self._idle.pop(same[-1] if same else -1)
-            if not connection.is_closed():
-                return connection
-        return await self.connect()
+    async def take(self, use: str) -> Connection:
+        """Wait until there is one; whoever takes one gives it back."""
+        await self._free.acquire()
+        try:
+            while self._idle:
+                same = [place for place, (last, _) in enumerate(self._idle) if last == use]
+                _, connection = self._idle.pop(same[-1] if same else -1)
+                if not connection.is_closed():
+                    return connection
+            return await self.connect()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give_back(self, connection: Connection, use: str, error: type[BaseException] | None) -> None:
+        sound = error is None or (
+            issubclass(error, Exception) and not connection.is_closed() and not connection.is_in_transaction()
+        )
+        if sound:
+            self._idle.append((use, connection))
+        else:
+            # What it was doing is unknown: a closed connection can leave nothing half open.
+            connection.terminate()
+        self._free.release()
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
@@ -120,6 +121,23 @@ class Connections:
                 await connection.close(timeout=2)
             except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
                 connection.terminate()
+
+
+class Loan:
+    """A borrowed connection. A class, since every word is said over one: a generator takes three times as long."""
+
+    __slots__ = ("_connection", "_owner", "_use")
+
+    def __init__(self, owner: Connections, use: str) -> None:
+        self._owner = owner
+        self._use = use
+
+    async def __aenter__(self) -> Connection:
+        self._connection = await self._owner.take(self._use)
+        return self._connection
+
+    async def __aexit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._owner.give_back(self._connection, self._use, error)
 
 
 def _why(error: Exception) -> str:
