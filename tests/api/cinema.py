@@ -42,6 +42,9 @@ class Cinema:
         self.process.kill()
         self.process.wait()
 
+    def pause(self, flow: str, paused: bool = True) -> None:
+        asyncio.run(_pause(settings_in(self.folder), flow, paused))
+
     def begun(self, wishes: dict[str, Any]) -> dict[str, Any]:
         answer = self.ada.post("/api/v1/videos", json=wishes)
         assert answer.status_code == 201, answer.text
@@ -86,6 +89,11 @@ def cinema(folder: Path, *, workers: int = 1, **given: Any) -> Iterator[Cinema]:
 async def _key(settings: Any) -> str:
     async with open_engine(settings) as parts:
         return (await Keys(parts.store, parts.world).issue(Scope.OWNER, owner="ada")).text
+
+
+async def _pause(settings: Any, flow: str, paused: bool) -> None:
+    async with open_engine(settings) as parts:
+        await parts.engine.pause(flow, paused)
 
 
 def _text(value: Any) -> str:

