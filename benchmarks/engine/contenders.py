@@ -89,7 +89,7 @@ def _ours_postgres(scale: Scale, site: Ground) -> Sample:
 
     # The pick-up first, next to the bare NOTIFY; the drain last, next to the peers' drains.
     pickup_ms = tuple(ours.pickup_postgres(fresh("pickup"), samples=scale.pickups))
-    single = ours.single_postgres(fresh("single"), seconds=scale.single_seconds)
+    single = ours.submit_singly(fresh("single"), seconds=scale.single_seconds)
     bulk = ours.bulk_postgres(fresh("bulk"), jobs=scale.jobs, per_call=JOBS_PER_CALL)
     drain = ours.drain_postgres(fresh("drain"), jobs=scale.jobs, processes=scale.processes, batch=scale.batch)
     return Sample(drain=drain, bulk=bulk, single=single, pickup_ms=pickup_ms)
@@ -100,5 +100,6 @@ def _ours_sqlite(scale: Scale, site: Ground) -> Sample:
         return Path(site.fresh("sqlite", f"telecine_{name}"))
 
     pickup_ms = tuple(ours.pickup_sqlite(fresh("pickup"), samples=scale.pickups))
+    single = ours.submit_singly(f"sqlite:///{fresh('single')}", seconds=scale.single_seconds)
     drain = ours.drain_sqlite(fresh("drain"), jobs=scale.sqlite_jobs, batch=scale.batch)
-    return Sample(drain=drain, pickup_ms=pickup_ms)
+    return Sample(drain=drain, single=single, pickup_ms=pickup_ms)

@@ -116,6 +116,7 @@ def figures(scores: Scores, scale: Scale) -> dict[str, object]:
                 for peer in scale.peers
                 if peer.singly and peer.store == "postgres"
             },
+            "sqlite_single_enqueue_vs_huey": ratio(scores, OURS_SQLITE, "huey", single),
             **_pickup_figures(scores),
         }
     return found

@@ -48,7 +48,7 @@ class Scale:
 
 PGQUEUER = PeerScale(name="pgqueuer", store="postgres", jobs=20_000, window=FAST_WINDOW_S)
 RAW = PeerScale(name="raw", store="postgres", jobs=20_000, window=FAST_WINDOW_S, singly=False)
-HUEY = PeerScale(name="huey", store="sqlite", jobs=2_000, processes=1, singly=False)
+HUEY = PeerScale(name="huey", store="sqlite", jobs=2_000, processes=1)
 
 QUICK = Scale(
     rounds=5,

@@ -9,7 +9,7 @@ one outcome per job, nothing else (`Drained.once`).
 """
 
 from benchmarks.engine.ours.claims import claim_cost, claim_pinned
-from benchmarks.engine.ours.drains import bulk_postgres, drain_postgres, drain_sqlite, single_postgres
+from benchmarks.engine.ours.drains import bulk_postgres, drain_postgres, drain_sqlite, submit_singly
 from benchmarks.engine.ours.pickups import pickup_postgres, pickup_sqlite
 from benchmarks.engine.ours.recoveries import recovery
 
@@ -22,5 +22,5 @@ __all__ = [
     "pickup_postgres",
     "pickup_sqlite",
     "recovery",
-    "single_postgres",
+    "submit_singly",
 ]

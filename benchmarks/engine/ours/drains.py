@@ -55,7 +55,7 @@ def bulk_postgres(url: str, *, jobs: int, per_call: int = JOBS_PER_CALL) -> Enqu
     return Enqueued(jobs=jobs, seconds=_fill(url, jobs))
 
 
-def single_postgres(url: str, *, seconds: float) -> Enqueued:
+def submit_singly(url: str, *, seconds: float) -> Enqueued:
     """Submit one job per call, each durably committed, from one connection for about `seconds`."""
 
     async def submit() -> Enqueued:
