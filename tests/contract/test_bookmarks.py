@@ -162,3 +162,14 @@ async def test_other_lanes_have_a_place_of_their_own(bed: Bed) -> None:
 
     assert place(bed) is not None
     assert bed.engine._bookmarks.find({"other/cut@1": "other"}) is None
+
+
+def test_whose_last_claim_is_the_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bookmarks, "MOST_WALKS", 2)
+    marks = bookmarks.Bookmarks(Clock())
+    for lane in ("a", "b", "a", "c"):
+        marks.put(
+            Claim(WorkerId(1), "r", {lane: "film"}, 4, 1_000), [{"rank": 7, "id": n, "halted": False} for n in range(4)]
+        )
+
+    assert [marks.find({lane: "film"}) is not None for lane in ("a", "b", "c")] == [True, False, True]

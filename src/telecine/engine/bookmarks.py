@@ -48,7 +48,7 @@ class Bookmarks:
         """After a claim. All up to the last of a full one are taken; one that was not full had come to the end."""
         lanes = tuple(ask.lanes)
         before = self._walks.pop(lanes, None)
-        if not rows or len(rows) < ask.wanted or rows[0]["halted"] or len(self._walks) >= MOST_WALKS:
+        if not rows or len(rows) < ask.wanted or rows[0]["halted"]:
             return
         if ask.after is None or before is None:
             looked_at = self._mono()
@@ -57,4 +57,6 @@ class Bookmarks:
         else:
             looked_at = before.looked_at
         taken = len(rows) + (before.taken if before is not None else 0)
+        if len(self._walks) >= MOST_WALKS:
+            del self._walks[next(iter(self._walks))]  # whose last claim is the longest ago
         self._walks[lanes] = _Walk(taken, looked_at, (rows[-1]["rank"], rows[-1]["id"]))

@@ -107,12 +107,14 @@ class Connections:
         sound = error is None or (
             issubclass(error, Exception) and not connection.is_closed() and not connection.is_in_transaction()
         )
-        if sound:
-            self._idle.append((use, connection))
-        else:
-            # What it was doing is unknown: a closed connection can leave nothing half open.
-            connection.terminate()
-        self._free.release()
+        try:
+            if sound:
+                self._idle.append((use, connection))
+            else:
+                # What it was doing is unknown: a closed connection can leave nothing half open.
+                connection.terminate()
+        finally:
+            self._free.release()
 
     async def close(self) -> None:
         idle, self._idle = self._idle, []
