@@ -269,15 +269,22 @@ CLAIM = [
     mutant(
         "claims that follow each other never look at the beginning",
         "engine/bookmarks.py",
-        "looked_at = before.looked_at",
-        "looked_at = self._mono()",
+        "walk = before._replace(last=last)",
+        "walk = before._replace(last=last, looked_at=self._mono())",
         f"{CONTRACT}/test_bookmarks.py",
     ),
     mutant(
         "a claim that left some before its place goes on all the same",
         "engine/bookmarks.py",
-        'elif (rows[0]["rank"], rows[0]["id"]) <= ask.after:',
-        "elif not rows:",
+        "elif before is None or first <= ask.after:",
+        "elif before is None:",
+        f"{CONTRACT}/test_bookmarks.py",
+    ),
+    mutant(
+        "a late answer leads the walk away from what somebody found at the beginning",
+        "engine/bookmarks.py",
+        "elif before.last < ask.after:",
+        "elif first is None:",
         f"{CONTRACT}/test_bookmarks.py",
     ),
     mutant(

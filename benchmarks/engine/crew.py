@@ -78,6 +78,7 @@ def drain(
     done: Callable[[], int],
 ) -> Drained:
     """Let `processes` workers run `work(place, post)` on a full queue; see the module's picture."""
+    done()  # so that whoever is asked knows the question
     with _crew(work, place, jobs=jobs, processes=processes) as (posts, workers):
         begun = _first_start(posts, workers)
         finished, ended = _until_done(posts, workers, jobs=jobs, until=begun + window, done=done)
@@ -135,10 +136,12 @@ def _until_done(
 
     The database is asked only when every handler has begun, and after each question there is a
     rest of its length, so that counting does not slow what is counted. How long the last count takes is not counted:
-    it saw the database as it was when it began, and what is in a table makes it long, not how it came there.
+    it sees the database as it was a moment after it was asked, and what is in a table makes it long, not how it came
+    there.
     """
-    while (asked := time.monotonic()) < until:
+    while time.monotonic() < until:
         begun = sum(jobs - post.times().count(0) for post in posts)
+        asked = time.monotonic()
         if begun >= jobs and (seen := done()) >= jobs:
             return seen, asked
         _insist_on(workers)

@@ -1,5 +1,7 @@
 """Beat: renews exactly what it names, and brings back orders."""
 
+from fractions import Fraction
+
 import pytest
 
 from telecine.errors import WorkerGone, WorkerRevoked
@@ -123,6 +125,18 @@ async def test_progress_and_note_are_kept_and_nothing_wipes_them_out(bed: Bed) -
 
     task = await bed.task(lease.task_id)
     assert (task["progress"], task["best"], task["note"]) == (0.5, 0.5, "half")
+
+
+@pytest.mark.parametrize("progress", [5e-324, 1e-50, 1e-46, 1e-39, Fraction(1, 3), -1e-50, 1e300])
+async def test_whatever_one_handler_calls_progress_costs_no_lease(bed: Bed, progress: float) -> None:
+    leases = await two_leases(bed)
+    held = [Holding(task_id=lease.task_id, token=1, progress=progress if n else 0.5) for n, lease in enumerate(leases)]
+
+    orders = await bed.engine.beat(bed.worker, held)
+
+    assert sorted(orders.renewed) == sorted((lease.task_id, 1) for lease in leases)
+    kept = (await bed.task(leases[1].task_id))["progress"]
+    assert kept == pytest.approx(min(1.0, max(0.0, float(progress))), abs=1e-7)
 
 
 async def test_only_progress_beyond_the_best_ends_a_row_of_losses(bed: Bed) -> None:

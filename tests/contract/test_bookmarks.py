@@ -96,6 +96,40 @@ async def test_claims_that_follow_each_other_do_not_put_off_that_look(bed: Bed) 
     assert urgent in claimed
 
 
+def granted(first: int, count: int = 4) -> list[dict[str, object]]:
+    return [{"rank": n, "id": n, "halted": False} for n in range(first, first + count)]
+
+
+def test_a_late_answer_leads_nobody_away_from_what_a_look_has_found() -> None:
+    """Two claims at once, as on a server: one looks at the beginning, finds some, and answers first."""
+    clock = Clock()
+    marks = bookmarks.Bookmarks(clock)
+    lanes = {"a/b@1": "a"}
+
+    def put(first: int, after: tuple[int, int] | None) -> None:
+        marks.put(Claim(WorkerId(1), "r", lanes, 4, 1_000, after=after), granted(first))
+
+    put(1_000, None)
+    late = marks.find(lanes)
+    clock.now += bookmarks.LOOK_AGAIN_S + 0.001
+    assert (late, marks.find(lanes)) == ((1_003, 1_003), None)
+    put(10, None)
+    put(1_004, late)
+
+    assert marks.find(lanes) == (13, 13)
+
+
+def test_a_late_answer_brings_back_no_place_that_was_given_up() -> None:
+    marks = bookmarks.Bookmarks(Clock())
+    lanes = {"a/b@1": "a"}
+    marks.put(Claim(WorkerId(1), "r", lanes, 4, 1_000), granted(1_000))
+    late = marks.find(lanes)
+    marks.put(Claim(WorkerId(1), "s", lanes, 4, 1_000, after=late), granted(1_004, 2))
+    marks.put(Claim(WorkerId(1), "t", lanes, 4, 1_000, after=late), granted(1_004))
+
+    assert marks.find(lanes) is None
+
+
 @pytest.mark.parametrize("bed", ["postgres"], indirect=True)
 async def test_a_claim_that_finds_too_few_takes_what_came_before(bed: Bed) -> None:
     await begun(bed)

@@ -7,8 +7,9 @@ is most of what it does. So whoever has taken very many tasks in one go begins w
     ×××××××××××××××××××××××××××××××|○○○○○○○○○○○○
     claimed, and not cleared away   ▲ from here on
 
-and looks from the beginning ten times a second all the same: so long may something wait that is more urgent, or came
-back. A claim that finds less than it wants looks there in any case.
+and looks from the beginning ten times a second all the same: so long, and as long as a claim takes, may something wait
+that is more urgent, or came back. A claim that finds less than it wants looks there in any case. Whoever looked and
+found some there is followed by the others, so that one look is enough for many.
 """
 
 from __future__ import annotations
@@ -50,13 +51,15 @@ class Bookmarks:
         before = self._walks.pop(lanes, None)
         if not rows or len(rows) < ask.wanted or rows[0]["halted"]:
             return
-        if ask.after is None or before is None:
-            looked_at = self._mono()
-        elif (rows[0]["rank"], rows[0]["id"]) <= ask.after:
-            return  # it had to look there, and may have left some
+        first, last = ((row["rank"], row["id"]) for row in (rows[0], rows[-1]))
+        if ask.after is None:
+            walk = _Walk(before.taken if before is not None else 0, self._mono(), last)
+        elif before is None or first <= ask.after:
+            return  # somebody had to look at what is before, and may have left some
+        elif before.last < ask.after:
+            walk = before  # somebody looked meanwhile, and found some: there the next one goes on
         else:
-            looked_at = before.looked_at
-        taken = len(rows) + (before.taken if before is not None else 0)
+            walk = before._replace(last=last)
         if len(self._walks) >= MOST_WALKS:
             del self._walks[next(iter(self._walks))]  # whose last claim is the longest ago
-        self._walks[lanes] = _Walk(taken, looked_at, (rows[-1]["rank"], rows[-1]["id"]))
+        self._walks[lanes] = walk._replace(taken=walk.taken + len(rows))

@@ -26,9 +26,14 @@ class Totals:
 NOTHING = Totals()
 
 
+LEAST = 1e-30
+
+
 def _share(progress: float | None) -> float | None:
-    """Between 0 and 1, or nothing: what is no number is no progress."""
-    return None if progress is None or not math.isfinite(progress) else min(1.0, max(0.0, progress))
+    """Between 0 and 1, or nothing: what is no number is no progress. What no database can tell from 0 is 0."""
+    if progress is None or not math.isfinite(progress):
+        return None
+    return min(1.0, float(progress)) if progress > LEAST else 0.0
 
 
 def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Millis) -> Steps[Orders]:

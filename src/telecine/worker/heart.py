@@ -108,7 +108,7 @@ class Heart:
     async def _rest(self, seconds: float, *, news: bool = False) -> None:
         """Wait; a poke ends it, and so does news that is a second old."""
         end = self._world.mono() + seconds
-        while (left := end - self._world.mono()) > 0 and not self._poke.is_set():
+        while (left := end - self._world.mono()) > 0 and not (self._poke.is_set() or self._ended):
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, self._options.news)):
                     await self._poke.wait()

@@ -62,18 +62,19 @@ select id, null::bigint as ended_at from (
 ) j order by id desc limit :wanted
 
 -- name: jobs_of_owner
+-- As a range, and as the first thing to order by: a plan for any owner would rather walk through everybody's jobs.
 select id, null::bigint as ended_at from (
     (select id from job_row
-    where owner = :owner and owner <> '' and id < :below and id >= :above and created_at >= :since and created_at < :until
+    where owner between :owner and :owner and owner <> '' and id < :below and id >= :above and created_at >= :since and created_at < :until
       and (:flow::text is null or flow = :flow)
       and (:status::text is null or status = :status) and (not :open::boolean or outcome is null)
-    order by id desc limit :wanted)
+    order by owner desc, id desc limit :wanted)
     union all
     (select id from rowless
-    where owner = :owner and owner <> '' and id < :below and id >= :above and created_at >= :since and created_at < :until
+    where owner between :owner and :owner and owner <> '' and id < :below and id >= :above and created_at >= :since and created_at < :until
       and (:flow::text is null or flow = :flow)
       and (:status::text is null or status = :status) and (not :open::boolean or outcome is null)
-    order by id desc limit :wanted)
+    order by owner desc, id desc limit :wanted)
 ) j order by id desc limit :wanted
 
 -- name: jobs_of_subject

@@ -50,9 +50,9 @@ select coalesce(sum(case when outcome is null and status = 'pending' then 1 else
     coalesce(sum(case when outcome = 'completed' and ended_at > {now} - 60000 then 1 else 0 end), 0)::integer as lately
 from (
     select * from (
-        (select id, status, outcome, ended_at from job_row where owner = :owner order by id desc limit :most)
+        (select id, status, outcome, ended_at from job_row where owner between :owner and :owner and owner <> '' order by owner desc, id desc limit :most)
         union all
-        (select id, status, outcome, ended_at from rowless where owner = :owner order by id desc limit :most)
+        (select id, status, outcome, ended_at from rowless where owner between :owner and :owner and owner <> '' order by owner desc, id desc limit :most)
     ) x order by id desc limit :most
 ) j
 

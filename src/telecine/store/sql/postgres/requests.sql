@@ -38,9 +38,9 @@ where t.id = any (:ids::bigint[])
 -- name: failed_of_owner
 -- By the index of the owner's jobs, the newest first.
 select t.id, t.job_id from (
-    select id from job_row where owner = :owner and owner <> '' and id < :below and outcome = 'failed'
+    select id from job_row where owner between :owner and :owner and owner <> '' and id < :below and outcome = 'failed'
       and (:flow::text is null or flow = :flow)
-    order by id desc limit :wanted
+    order by owner desc, id desc limit :wanted
 ) j join task t on t.job_id = j.id and t.flow_id is null and t.state = 'error'
 order by j.id desc, t.stage, t.position
 
@@ -65,9 +65,9 @@ order by s.lane, s.rank, s.id limit :wanted
 -- name: stats_jobs_of_owner
 select status as state, count(*)::integer as count from (
     select * from (
-        (select id, status from job_row where owner = :owner and owner <> '' order by id desc limit :most)
+        (select id, status from job_row where owner between :owner and :owner and owner <> '' order by owner desc, id desc limit :most)
         union all
-        (select id, status from rowless where owner = :owner and owner <> '' order by id desc limit :most)
+        (select id, status from rowless where owner between :owner and :owner and owner <> '' order by owner desc, id desc limit :most)
     ) j order by id desc limit :most
 ) o group by status
 
@@ -76,9 +76,9 @@ select case when t.state = 'ready' and t.parked then 'parked' else t.state end a
     select t.state, t.parked from (
         -- (The outcome is compared as an expression, lest the planner look at all open jobs instead of at the owner's.)
         select id from (
-            (select id from job_row where owner = :owner and owner <> '' and (outcome is null) is true order by id desc limit :most)
+            (select id from job_row where owner between :owner and :owner and owner <> '' and (outcome is null) is true order by owner desc, id desc limit :most)
             union all
-            (select id from rowless where owner = :owner and owner <> '' and (outcome is null) is true order by id desc limit :most)
+            (select id from rowless where owner between :owner and :owner and owner <> '' and (outcome is null) is true order by owner desc, id desc limit :most)
         ) x order by id desc limit :most
     ) j cross join lateral (
         select state, parked from job_task where job_id = j.id and state in ('new', 'ready', 'running') offset 0

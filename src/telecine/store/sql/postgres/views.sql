@@ -213,8 +213,8 @@ from unnest(array['completed', 'failed', 'cancelled']) as o (outcome)
 -- name: stats_tasks
 select
     (select count(*) from task where state = 'running')::integer as running,
-    (select count(*) from (select 1 from task where state = 'ready' and parked limit :most) p)::integer as parked,
-    (select coalesce(sum(s.remaining), 0) from (select id from job_row where outcome is null limit :most) j
+    (select count(*) from (select 1 from task where state = 'ready' and parked order by ready_at limit :most) p)::integer as parked,
+    (select coalesce(sum(s.remaining), 0) from (select id from job_row where outcome is null order by flow_id, id limit :most) j
         cross join lateral (select remaining from stage_row where job_id = j.id and state = 'new' offset 0) s)::integer as waiting,
     (select count(*) from worker where gone_at is null and beat_at > {now} - :within::bigint)::integer as workers,
     (select coalesce(sum(slots), 0) from worker where gone_at is null and mode = 'active' and revoked_at is null

@@ -43,7 +43,7 @@ select coalesce(sum(outcome is null and status = 'pending'), 0) as pending,
     coalesce(sum(outcome is null and status <> 'pending'), 0) as active,
     coalesce(sum(outcome = 'completed'), 0) as completed, coalesce(sum(outcome = 'failed'), 0) as failed,
     coalesce(sum(outcome = 'completed' and ended_at > {now} - 60000), 0) as lately
-from (select status, outcome, ended_at from job where owner = :owner order by id desc limit :most)
+from (select status, outcome, ended_at from job where owner = :owner and owner <> '' order by id desc limit :most)
 
 -- name: ticket_spend
 -- The answer first: afterwards the ticket is gone.
