@@ -34,7 +34,7 @@ offset :most::bigint
 
 -- name: webhook_list
 select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook
-where owner = :owner::text and id < :below::bigint order by id desc limit :wanted
+where owner between :owner::text and :owner::text and id < :below::bigint order by owner desc, id desc limit :wanted
 
 -- name: webhook_all
 select id, owner, url, format, kinds::text as kinds, job_id, created_at, disabled_at from webhook
@@ -53,12 +53,12 @@ update webhook set disabled_at = coalesce(disabled_at, {now}) where id = any (:i
 
 -- name: webhook_prune
 -- Of single jobs, which have ended so long ago, or are gone, and been told.
-delete from webhook where id in (
+delete from webhook where id = any (array(
     select w.id from webhook w where w.job_id is not null and w.created_at < {now} - :age::bigint
       and (select count(*) from job j where j.id = w.job_id
           and (j.outcome is null or j.ended_at >= {now} - :age::bigint)) = 0
       and not exists (select 1 from delivery d where d.webhook_id = w.id)
-    limit :wanted::bigint)
+    order by w.created_at limit :wanted::bigint))
 returning id
 
 -- name: postman_open
@@ -206,14 +206,17 @@ order by d.id desc limit :wanted
 -- name: delivery_of_owner
 select d.id, d.webhook_id, d.kind, d.body::text as body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
     d.created_at, d.ended_at
-from delivery d where d.owner = :owner::text and d.id < :below::bigint and (:state::text is null or d.state = :state::text)
-order by d.id desc limit :wanted
+from delivery d
+where d.owner between :owner::text and :owner::text and d.id < :below::bigint and (:state::text is null or d.state = :state::text)
+order by d.owner desc, d.id desc limit :wanted
 
 -- name: delivery_of_webhook
 select d.id, d.webhook_id, d.kind, d.body::text as body, d.state, d.tries, d.next_at, d.last_status, d.last_error,
     d.created_at, d.ended_at
-from delivery d where d.webhook_id = :webhook_id::bigint and d.id < :below::bigint and (:state::text is null or d.state = :state::text)
-order by d.id desc limit :wanted
+from delivery d
+where d.webhook_id between :webhook_id::bigint and :webhook_id::bigint and d.id < :below::bigint
+  and (:state::text is null or d.state = :state::text)
+order by d.webhook_id desc, d.id desc limit :wanted
 
 -- name: delivery_heaps
 -- Webhooks for which more waits than they will ever take.

@@ -252,7 +252,7 @@ with o as (
 ), f as (
     insert into freed (key, at) select distinct key, {now} from l on conflict do nothing
 ), t as (
-    update task set kept = 0 where id in (select task_id from l) and not exists (
+    update task set kept = 0 where id = any (array(select task_id from l)) and not exists (
         select 1 from artifact x where x.task_id = task.id
           and (x.id not in (select unnest(:leave::bigint[])) or x.version_id is not null or x.key is null))
 ), c as (
