@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
 
 import asyncpg
 import pytest
@@ -15,6 +16,7 @@ from telecine.store import postgres
 from tests.bed import Bed
 from tests.make import a_flow
 
+T = TypeVar("T")
 # So many that it matters to the planner, in an order that has nothing to do with their ids, but for the first two.
 LIE_BACKWARDS = """
 create temporary table moved as
@@ -23,6 +25,23 @@ delete from task; insert into task select * from moved; analyze task
 """
 
 pytestmark = pytest.mark.parametrize("bed", ["postgres alone"], indirect=True)
+
+
+async def locking_in_order(bed: Bed, asked: Coroutine[Any, Any, T], table: str, ids: tuple[int, int]) -> T:
+    """What `asked` answers. While somebody holds the second row it has locked the first: whoever takes both in that
+    order gets nothing before it is done."""
+    both = f"select id from {table} where id in {ids} order by id for no key update"
+    hold = f"select 1 from {table} where id = {ids[1]} for no key update"
+    async with holding(bed, hold) as let_go, connected(bed) as other:
+        asking = asyncio.create_task(asked)
+        await somebody_waits(bed, 1)
+        reading = asyncio.create_task(other.fetch(both))
+        await somebody_waits(bed, 2)
+        await let_go()
+        answer = await asking
+        found = await reading
+    assert tuple(row["id"] for row in found) == ids
+    return answer
 
 
 async def test_tasks_are_locked_in_the_order_of_their_ids_whatever_the_order_of_the_words(
@@ -35,22 +54,10 @@ async def test_tasks_are_locked_in_the_order_of_their_ids_whatever_the_order_of_
     async with connected(bed) as shuffler:
         await shuffler.execute(LIE_BACKWARDS)
 
-    async with holding(bed, f"select 1 from task where id = {second.task_id} for no key update") as let_go:
-        settling = asyncio.create_task(bed.engine.settle([done(second), done(first)]))
-        await somebody_waits(bed, 1)
-        # Another takes both in the right order: it must find the first held, and so get nothing before we are done.
-        async with contextlib.AsyncExitStack() as stack:
-            other = await stack.enter_async_context(connected(bed))
-            ids = f"{first.task_id}, {second.task_id}"
-            both = f"select id from task where id in ({ids}) order by id for no key update"
-            reading = asyncio.create_task(other.fetch(both))
-            await somebody_waits(bed, 2)
-            await let_go()
-            answers = await settling
-            found = await reading
+    words = bed.engine.settle([done(second), done(first)])
+    answers = await locking_in_order(bed, words, "task", (first.task_id, second.task_id))
 
     assert [answer.accepted for answer in answers] == [True, True]
-    assert [row["id"] for row in found] == [first.task_id, second.task_id]
     assert torn == []
 
 
@@ -65,17 +72,7 @@ async def test_a_claim_begins_jobs_in_the_order_of_their_ids_however_they_lie(
     await bed.engine.edit(second, priority=9)
     await bed.sql(f"update job_row set warnings = 0 where id = {first}")
 
-    async with holding(bed, f"select 1 from job_row where id = {second} for no key update") as let_go:
-        claiming = asyncio.create_task(bed.claim(2))
-        await somebody_waits(bed, 1)
-        async with contextlib.AsyncExitStack() as stack:
-            other = await stack.enter_async_context(connected(bed))
-            both = f"select id from job_row where id in ({first}, {second}) order by id for no key update"
-            reading = asyncio.create_task(other.fetch(both))
-            await somebody_waits(bed, 2)
-            await let_go()
-            leases = await claiming
-            await reading
+    leases = await locking_in_order(bed, bed.claim(2), "job_row", (first, second))
 
     assert [lease.job_id for lease in leases] == [second, first]
     assert torn == []
@@ -124,17 +121,7 @@ async def test_rows_are_given_in_the_order_of_the_ids(bed: Bed, monkeypatch: pyt
     await bed.enact(a_flow("one", name="lone"))
     first, second = (made.job_id for made in await bed.engine.submit_many([Submission(flow="lone")] * 2))
 
-    async with holding(bed, f"select 1 from task where id = {second} for no key update") as let_go:
-        asking = asyncio.create_task(bed.store.run(lambda: jobrows.hold([second, first])))
-        await somebody_waits(bed, 1)
-        async with contextlib.AsyncExitStack() as stack:
-            other = await stack.enter_async_context(connected(bed))
-            both = f"select id from task where id in ({first}, {second}) order by id for no key update"
-            reading = asyncio.create_task(other.fetch(both))
-            await somebody_waits(bed, 2)
-            await let_go()
-            held = await asking
-            await reading
+    held = await locking_in_order(bed, bed.store.run(lambda: jobrows.hold([second, first])), "task", (first, second))
 
     assert [row["id"] for row in held] == [first, second]
     assert torn == []

@@ -24,9 +24,7 @@ class Totals:
 
 
 NOTHING = Totals()
-
-
-LEAST = 1e-30
+LEAST = 1e-30  # of progress; much less is out of range for PostgreSQL's `real`, which refuses the whole beat
 
 
 def _share(progress: float | None) -> float | None:
