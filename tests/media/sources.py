@@ -232,6 +232,7 @@ _kind("ts-audio-earlier", "ts", replace(PLAIN, format="mpegts", voices=EARLIER, 
 _kind("mp4-audio-short", "mp4", replace(PLAIN, voices=(Voice(length=Fraction(2)),)))
 _kind("mkv-audio-long", "mkv", replace(PLAIN, format="matroska", voices=(Voice(length=Fraction(5)),)))
 _kind("ts-missing-pts", "ts", replace(PLAIN, format="mpegts"), spoil.without_some_times)
+_kind("mp4-no-composition-offsets", "mp4", PLAIN, spoil.without_offsets)
 _kind("mkv-repeated-pts", "mkv", replace(PHONE, format="matroska", times=None, clock=None, muxer={}), spoil.repeated)
 
 # --- tracks ------------------------------------------------------------------------------------------------------

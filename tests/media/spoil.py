@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -92,6 +94,81 @@ def repeated(path: Path) -> Path:
     return made.replace(path)
 
 
+def without_offsets(path: Path) -> Path:
+    """Give every frame the time at which it is decoded: no composition offsets, as careless muxers write it."""
+    made = _beside(path, "made")
+    with av.open(str(path)) as source, av.open(str(made), "w", container_options={"fflags": "+bitexact"}) as out:
+        copies = {one.index: out.add_stream_from_template(one) for one in source.streams}
+        seen = 0
+        for packet in source.demux():
+            if packet.size == 0:
+                continue
+            if packet.stream.type == "video":
+                packet.pts = packet.dts = seen * packet.duration
+                seen += 1
+            packet.stream = copies[packet.stream.index]
+            out.mux(packet)
+    return made.replace(path)
+
+
+def without_default_duration(path: Path) -> Path:
+    """A Matroska file that does not say how long its frames are, as browsers record them."""
+    data = bytearray(path.read_bytes())
+    at = data.index(b"\x23\xe3\x83")  # DefaultDuration; becomes Void
+    size = data[at + 3] & 0x7F
+    data[at : at + 4 + size] = bytes([0xEC, 0x80 | (size + 2)]) + bytes(size + 2)
+    path.write_bytes(data)
+    return path
+
+
+def tuned_in_late(share: Fraction = Fraction(1, 10)) -> Spoiler:
+    """Leave out the first packets of a transport stream, as a recorder does that is switched on in mid-film."""
+
+    def cut_head(path: Path) -> Path:
+        data = path.read_bytes()
+        path.write_bytes(data[int(len(data) // TS_PACKET * share) * TS_PACKET :])
+        return path
+
+    return cut_head
+
+
+def with_wrong_time(pid: int, nth: int, seconds: int) -> Spoiler:
+    """Move both times of one unit of this stream of a transport stream, and of no other."""
+
+    def move(path: Path) -> Path:
+        data = bytearray(path.read_bytes())
+        mine = (at for at in range(0, len(data), TS_PACKET) if data[at + 1] << 8 | data[at + 2] == 0x4000 | pid)
+        at = next(islice(mine, nth, None))
+        at += 4 + (1 + data[at + 4] if data[at + 3] & 0x20 else 0)  # behind the adaptation field
+        assert data[at : at + 3] == b"\0\0\1"
+        for field in (at + 9, at + 14)[: (data[at + 7] >> 6) - 1]:
+            mark, high, low = data[field], *struct.unpack(">HH", data[field + 1 : field + 5])
+            time = ((mark >> 1 & 7) << 30 | high >> 1 << 15 | low >> 1) + seconds * 90_000
+            high, low = time >> 14 & 0xFFFE | 1, time << 1 & 0xFFFE | 1
+            data[field : field + 5] = struct.pack(">BHH", mark & 0xF1 | time >> 29 & 0xE, high, low)
+        path.write_bytes(data)
+        return path
+
+    return move
+
+
+def without_first_packet(path: Path) -> Path:
+    """Leave out the first picture, on which the others up to the next keyframe depend."""
+    made = _beside(path, "made")
+    with av.open(str(path)) as source, av.open(str(made), "w", container_options={"fflags": "+bitexact"}) as out:
+        copies = {one.index: out.add_stream_from_template(one) for one in source.streams}
+        is_first = True
+        for packet in source.demux():
+            if packet.size == 0:
+                continue
+            if packet.stream.type == "video" and is_first:
+                is_first = False
+                continue
+            packet.stream = copies[packet.stream.index]
+            out.mux(packet)
+    return made.replace(path)
+
+
 # --- damage ------------------------------------------------------------------------------------------------------
 
 
@@ -107,6 +184,25 @@ def blotted(path: Path) -> Path:
     data = bytearray(path.read_bytes())
     middle, length = len(data) // 2, len(data) // 20
     data[middle : middle + length] = Random(3).randbytes(length)
+    path.write_bytes(data)
+    return path
+
+
+def lying_sizes(path: Path) -> Path:
+    """The sample table of the video says that each picture has two gigabytes."""
+    data = bytearray(path.read_bytes())
+    at = data.index(b"stsz") + 12
+    count = int.from_bytes(data[at : at + 4], "big")
+    data[at + 4 : at + 4 + 4 * count] = b"\x7f\xff\xff\xff" * count
+    path.write_bytes(data)
+    return path
+
+
+def lying_count(path: Path) -> Path:
+    """The sample table of the video says that there are 2^31 pictures of one byte."""
+    data = bytearray(path.read_bytes())
+    at = data.index(b"stsz") + 8
+    data[at : at + 8] = b"\0\0\0\1\x80\0\0\0"
     path.write_bytes(data)
     return path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,9 +28,11 @@ GRID = Timing(rate=Fraction(24000, 1001), frames=120, gop=12, per_segment=36)
 SOFTWARE = [name for name, family in FAMILIES.items() if not family.hardware]
 
 
-def made(rung: Rung = RUNG, *, segment: int = 0, frames: int = 40, threads: int = 1) -> tuple[bytes, list[Fragment]]:
-    encoder = Encoder(rung, GRID, segment=segment, threads=threads)
-    first = segment * GRID.per_segment
+def made(
+    rung: Rung = RUNG, *, segment: int = 0, frames: int = 40, threads: int = 1, grid: Timing = GRID
+) -> tuple[bytes, list[Fragment]]:
+    encoder = Encoder(rung, grid, segment=segment, threads=threads)
+    first = segment * grid.per_segment
     parts = [part for n in range(first, first + frames) for part in encoder.encode(black(rung), n)]
     parts += encoder.finish()
     assert encoder.init is not None
@@ -128,6 +130,13 @@ def test_an_init_says_size_colour_codec_and_no_edit_list() -> None:
     assert b"btrt" not in init
 
 
+@pytest.mark.parametrize("name", SOFTWARE)
+def test_an_init_says_that_pixels_are_square(name: str) -> None:
+    init, _ = made(replace(RUNG, family=name), frames=12)
+
+    assert b"\x00\x00\x00\x10pasp\x00\x00\x00\x01\x00\x00\x00\x01" in init
+
+
 @pytest.mark.parametrize(
     "other", [{"segment": 2}, {"frames": 1}, {"threads": 2}, {"rung": replace(RUNG, crf=30)}], ids=str
 )
@@ -187,21 +196,48 @@ def test_a_sink_refuses_a_box_out_of_order(kind: bytes) -> None:
         muxer.Sink().write(b"\x00\x00\x00\x08" + kind)
 
 
+def signed(part: Fragment) -> Fragment:
+    """The same pictures with samples of equal length, so that B frames are shown before they are decoded."""
+    begins = [part.start + sum(part.durations[:number]) for number in range(part.frames)]
+    shown = [begin + shift for begin, shift in zip(begins, part.shifts, strict=True)]
+    shifts = tuple(time - (part.start + number * GRID.step) for number, time in enumerate(shown))
+    assert min(shifts) < 0
+    return replace(part, durations=(GRID.step,) * part.frames, shifts=shifts)
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"start": 1001}, "other frames"),
-        ({"durations": (1001,) * 11 + (1000,)}, "other durations"),
-        ({"sequence": 9}, "other sequence numbers"),
-        ({"first_is_key": False}, "without a keyframe"),
+        (lambda part: replace(part, start=1001), "other frames"),
+        (lambda part: replace(part, durations=(*part.durations[:-1], part.durations[-1] - 1)), "other durations"),
+        (lambda part: replace(part, sequence=9), "other sequence numbers"),
+        (lambda part: replace(part, first_is_key=False), "without a keyframe"),
+        (signed, "before they are decoded"),
     ],
 )
-def test_a_segment_that_is_not_the_planned_one_is_noticed(changed: dict[str, object], words: str) -> None:
+def test_a_segment_that_is_not_the_planned_one_is_noticed(changed: Callable[[Fragment], Fragment], words: str) -> None:
     _, parts = made(frames=36)
     check(parts, GRID, 0, "r")
 
     with pytest.raises(Refused, match=words):
-        check([replace(parts[0], **changed), *parts[1:]], GRID, 0, "r")  # type: ignore[arg-type]
+        check([changed(parts[0]), *parts[1:]], GRID, 0, "r")
+
+
+@pytest.mark.parametrize("rate", [GRID.rate, Fraction(25, 2), Fraction(120)], ids=str)
+@pytest.mark.parametrize("name", SOFTWARE)
+def test_no_picture_is_shown_before_it_is_decoded_and_none_lasts_beyond_its_group(name: str, rate: Fraction) -> None:
+    grid = replace(GRID, rate=rate)
+
+    _, parts = made(replace(RUNG, family=name), grid=grid)
+
+    for part in parts:
+        begins = [part.start + sum(part.durations[:number]) for number in range(part.frames)]
+        ends = [one + shift + length for one, shift, length in zip(begins, part.shifts, part.durations, strict=True)]
+        assert part.shifts[0] == 0
+        assert min(part.shifts) >= 0
+        assert max(ends) == part.start + part.frames * grid.step
+    assert [time for part in parts for time in part.times()] == [n * grid.step for n in range(40)]
+    assert {shift for part in parts for shift in part.shifts} != {0} or name == "x264-alt"  # there are B frames
 
 
 def test_missing_segments_are_runs() -> None:

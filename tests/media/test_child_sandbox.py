@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -21,6 +22,9 @@ from telecine.media.plain import to_plain
 from tests.media import drive
 
 LIMIT = 1 << 30
+SECCOMP_REFUSES = (
+    *("chmod", "chown", "utime", "xattr", "prlimit", "renice", "reschedule", "signal", "shared_memory", "chroot"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,17 @@ def stands(report: Report, wall: str) -> bool:
     return False
 
 
+def has_attributes(folder: Path) -> bool:
+    """Whether this file system has extended attributes for users."""
+    probe = folder / "attributes"
+    probe.touch()
+    try:
+        os.setxattr(probe, "user.telecine", b"mine")
+    except OSError:
+        return False
+    return True
+
+
 def test_the_canary_would_sing_without_walls(outside: Outside, tmp_path: Path) -> None:
     program = (
         "import json, sys; from pathlib import Path; from telecine.media.child import canary, talk\n"
@@ -96,6 +111,9 @@ def test_the_canary_would_sing_without_walls(outside: Outside, tmp_path: Path) -
     )
 
     tried = json.loads(ran.stdout)["tried"]
+    unlike = {"chroot"} if os.geteuid() else set()
+    unlike |= set() if has_attributes(outside.folder) else {"xattr"}
+    assert {name for name, refusal in tried.items() if refusal is None} >= set(SECCOMP_REFUSES) - unlike
     assert {name for name, refusal in tried.items() if refusal is None} >= {
         "read",
         "write",
@@ -146,6 +164,28 @@ def test_a_socket_that_has_a_path_is_refused(report: Report, outside: Outside) -
     assert "Permission denied" in str(report.tried["unix"])
     with pytest.raises(BlockingIOError):
         outside.unix.accept()
+
+
+@pytest.mark.parametrize("name", SECCOMP_REFUSES)
+def test_what_landlock_does_not_cover_is_refused(report: Report, name: str) -> None:
+    if not stands(report, "seccomp"):
+        return
+
+    assert f"[Errno {errno.EACCES}]" in str(report.tried[name])
+
+
+def test_a_foreign_file_keeps_its_time_and_its_attributes(report: Report, outside: Outside) -> None:
+    if not stands(report, "seccomp"):
+        return
+    secret = outside.folder / "secret"
+    os.utime(secret, ns=(1, 1))
+    had = has_attributes(outside.folder) and os.listxattr(secret)
+
+    said = drive.run(outside.order, outside.folder.parent / "scratch-again")
+
+    assert said.done["tried"]["utime"] is not None
+    assert secret.stat().st_mtime_ns == 1
+    assert (has_attributes(outside.folder) and os.listxattr(secret)) == had
 
 
 def test_memory_ends_at_the_limit(report: Report) -> None:

@@ -72,7 +72,7 @@ def test_a_rendition_never_mixes_two_encoders(source: Source, tmp_path: Path) ->
         await house.ended(job_id)
 
         assert ("video", "done") in await house.attempts(job_id)
-        assert await house.sql("select key from freed where key like '%/video@1/%.m4s'")
+        assert await house.sql("select key from freed where key like '%/video@2/%.m4s'")
         left = {one.stage for one in await house.views.kept(job_id, "video", "again") if one.kept.name.endswith(".m4s")}
         assert left == {"again"}
         assert await makers_of(house, job_id) == {"again"}

@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -268,6 +268,14 @@ def test_a_growing_list_must_say_where_to_start(shelf: Shelf, tmp_path: Path) ->
     path.write_text(path.read_text().replace("#EXT-X-START:TIME-OFFSET=0\n", ""))
 
     assert clauses(tmp_path / "film") == {"RFC 8216 4.3.5.2"}
+
+
+def test_a_growing_film_that_needs_more_than_its_planned_bandwidth_is_found(shelf: Shelf, tmp_path: Path) -> None:
+    small = [replace(one, rung=replace(one.rung, maxrate=10_000, bufsize=10_000)) for one in shelf.film.videos]
+    with Export(tmp_path / "film", "1") as export:
+        export.update(replace(shelf.film, videos=tuple(small)), shelf.place)
+
+    assert clauses(tmp_path / "film") == {VARIANT}
 
 
 def test_a_missing_master_is_a_finding_and_not_a_crash(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 """Other people's readers are silent on a correct film, and not on a damaged one."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import av
 import pytest
 
 from telecine.media.export import Export
 from tests.media.cmaf import TIMING, a_real_film
+from tests.media.paint import bursts, heard, read_number
 from tests.media.readers import ffmpeg_complaints, ffmpeg_frames, packager_complaints
+from tests.media.theatre import Theatre, play
 
 HIGH = "video/h264-240p"
 
@@ -52,3 +56,27 @@ def test_a_segment_that_is_missing_is_complained_about(correct: Path, tmp_path: 
 
     assert ffmpeg_complaints(folder)
     assert ffmpeg_frames(folder, f"{HIGH}/index.m3u8") < TIMING.frames
+
+
+def test_ffmpeg_and_what_is_made_of_it_show_pictures_and_sound_in_time(
+    finished: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """mpv, ffplay and many servers read with FFmpeg: its times are what their viewers see and hear."""
+    folders: list[Path] = []
+
+    async def story(house: Theatre) -> None:
+        folders.append(await house.exported(1))
+
+    finished(tmp_path / "house")
+    play(story, tmp_path / "house", working=False)
+    with av.open(str(folders[0] / "master.m3u8")) as film:
+        shown = [(read_number(frame), frame.time) for frame in film.decode(video=0)]
+    with av.open(str(folders[0] / "master.m3u8")) as film:
+        sounds = list(film.decode(audio=0))
+    begins = sounds[0].time or 0.0
+
+    assert [number for number, _ in shown] == list(range(85))
+    assert [time for _, time in shown] == pytest.approx([number / 25 for number in range(85)], abs=0.0001)
+    assert {second: begins + at for second, at in bursts(heard(sounds), 48_000).items()} == pytest.approx(
+        {0: 0.0, 1: 1.0, 2: 2.0, 3: 3.0}, abs=0.003
+    )

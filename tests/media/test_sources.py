@@ -18,7 +18,7 @@ Films = Callable[[str], Path]
 ATTACHED = 0x400
 TURNED = [name for name in FILMS if "-turned-" in name]
 # Without a decoder that knows the container's quirks these have no honest times: that is what they are for.
-ODD_TIMES = {"avi-h264-b-frames", "ts-missing-pts", "mkv-repeated-pts"}
+ODD_TIMES = {"avi-h264-b-frames", "ts-missing-pts", "mkv-repeated-pts", "mp4-no-composition-offsets"}
 READABLE = [
     name for name, kind in FILMS.items() if kind.numbers and name not in {*TURNED, "mp4-120"} and not kind.damaged
 ]

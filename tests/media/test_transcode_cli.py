@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,25 @@ def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_f
     frames = list(range(264))
     assert numbers_of(shell.folder / "out") == {"h264-90p": frames, "h264-180p": frames}
     assert shell.rows("select distinct outcome from attempt order by 1") == [("done",), ("released",)]
+
+
+def test_after_three_kills_within_a_segment_the_same_command_goes_on(shell: Shell, long_film: Path) -> None:
+    """The third loss in a row puts a task into quarantine: a person who runs the command again has retried it."""
+    command = (long_film, "--preset", "veryslow", "--segment", "60")
+    running = "select id from task where state = 'running' and token = {} and lane like 'transcode/video@%'"
+    for turn in (1, 2, 3):
+        with shell.started(*command) as process:
+            until(partial(shell.rows, running.format(turn)), f"attempt {turn} runs")
+            process.kill()
+            process.communicate(timeout=PATIENCE)
+    before = shell.rows("select losses, state from task where lane like 'transcode/video@%'")
+
+    last = shell(*command, "--json")
+
+    assert before == [(1, "running")]  # the third kill is not noticed yet, the second one was after a person's retry
+    assert last.returncode == 0, last.stderr
+    assert json.loads(last.stdout)["how"] == "continued"
+    assert shell.rows("select count(*) from attempt where outcome = 'lost'") >= [(3,)]
 
 
 def test_a_folder_that_is_locked_for_a_while_does_not_end_the_run(shell: Shell, long_film: Path) -> None:

@@ -18,6 +18,8 @@ from telecine.settings import Settings
 from telecine.videos.standing import video_of
 from telecine.videos.view import progress_of
 from telecine.wiring import built_in_flows
+from tests.media.shoot import Film, Shot, shoot
+from tests.media.spoil import lying_count, lying_sizes
 from tests.media.theatre import Theatre, faults_of, numbers_of, play, settings_in, small, until
 
 Source = Callable[[str], Path]
@@ -117,6 +119,27 @@ def test_what_is_left_of_a_damaged_film_comes_out_with_a_warning_if_it_may(sourc
         assert 50 <= len(numbers) < 85
         assert numbers[:50] == list(range(50))
         assert numbers == sorted(numbers)
+
+    play(story, tmp_path)
+
+
+@pytest.mark.parametrize("lie", [lying_sizes, lying_count])
+def test_pictures_that_are_promised_and_not_there_are_never_left_out_in_silence(
+    lie: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    film = lie(shoot(tmp_path / "film.mp4", Film(shots=(Shot(count=50, size=(128, 72)),))))
+
+    async def story(house: Theatre) -> None:
+        refused = await house.made(small(film))
+        assert refused.error is not None
+        assert refused.error["code"] == "damaged"
+        assert "its video stream 0 promises" in refused.error["message"]
+        assert "--damaged warn" in refused.error["message"]
+
+        job = await house.completed(small(film, damaged="warn"))
+        [warning] = (await progress_of(house.views, job.id)).warnings
+        assert "its video stream 0 promises" in warning
+        assert (await video_of(house.parts.engine, job.subject[1])).facts["qualities"] == []  # type: ignore[index]
 
     play(story, tmp_path)
 

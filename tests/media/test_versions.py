@@ -138,6 +138,20 @@ async def check(house: Theatre, job_id: int, name: str) -> None:
     assert len(list(folder.glob("audio/*/seg_*.m4s"))) == 4
 
 
+def test_again_makes_what_was_made_and_goes_on_with_what_is_being_made(film: Path, published: Path) -> None:
+    async def story(house: Theatre) -> None:
+        made = (await house.completed(small(film))).id
+
+        begun = await house.begun(small(film), again=True)
+        same = await house.begun(small(film), again=True)
+
+        assert begun != made
+        assert same == begun
+        assert (await house.ended(begun)).status == "completed"
+
+    play(story, published)
+
+
 def test_a_version_that_is_not_shown_any_more_is_still_exported_as_it_was(film: Path, published: Path) -> None:
     async def story(house: Theatre) -> None:
         partly = await house.completed(small(film, qualities=["180p"], preset="veryfast"))

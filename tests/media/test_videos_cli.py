@@ -157,10 +157,10 @@ def test_videos_are_listed_by_status_and_deleted_ones_not_at_all(shell: Shell) -
     ready = shell.quick("videos", "--json", "--status", "ready").json["videos"]
     wrong = shell.quick("videos", "--status", "lost")
 
-    deleted = told(shell, "--delete")
+    deleted = told(shell, "--delete", "--yes")
 
     assert [one["status"] for one in ready] == ["ready"]
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)
     assert deleted.out.startswith(f"{ready[0]['id']} is deleted")
     assert [one["status"] for one in listed(shell)] == ["failed"]
-    assert shell.quick("video", ready[0]["id"], "--delete").code == 3
+    assert shell.quick("video", ready[0]["id"], "--delete", "--yes").code == 3

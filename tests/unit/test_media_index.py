@@ -2,7 +2,6 @@
 
 import json
 import random
-from bisect import bisect_right
 from fractions import Fraction
 from itertools import pairwise
 
@@ -72,18 +71,21 @@ def test_a_slide_show_repeats_its_pictures() -> None:
 
 
 @given(steps=STEPS, start=st.integers(-5_000, 5_000))
-def test_each_tick_shows_the_latest_frame_that_is_due(steps: list[int], start: int) -> None:
+def test_a_variable_rate_loses_and_repeats_only_what_it_must(steps: list[int], start: int) -> None:
     index = a_variable_index(steps, start)
     timing = timing_for(index)
 
     times = index.times_of(timing)
 
-    if index.rate is None:
-        for k, time in enumerate(times):
-            due = index.pts[0] + k / timing.rate / MS
-            assert time == index.pts[bisect_right(index.pts, due) - 1]
     assert list(times) == sorted(times)
-    assert times[0] == index.pts[0]
+    if index.rate is None:
+        ticks = [(time - index.pts[0]) * MS * timing.rate for time in index.pts]
+        shown = [times.index(time) if time in times else None for time in index.pts]
+        assert all(tick is None or abs(tick - at) <= Fraction(3, 4) for tick, at in zip(shown, ticks, strict=True))
+        for (time, at), after in zip(zip(index.pts, ticks, strict=True), [*ticks[1:], None], strict=True):
+            if after is not None:
+                assert times.count(time) >= 1 or after - at < 1
+                assert times.count(time) <= 1 or after - at > 1
 
 
 @given(steps=STEPS)
@@ -93,7 +95,48 @@ def test_the_output_lasts_as_long_as_the_source_to_one_tick(steps: list[int]) ->
 
     length = timing.frames / timing.rate
 
-    assert 0 <= length - index.length < 1 / timing.rate
+    # The last one is shown at all, however short it says it is.
+    last_shown = (index.pts[-1] - index.pts[0]) * MS + 1 / timing.rate
+    assert abs(length - max(index.length, last_shown)) < 1 / timing.rate
+
+
+RATES = [*(Fraction(rate) for rate in (24, 25, 30, 60)), Fraction(24_000, 1001), Fraction(30_000, 1001), Fraction(15)]
+CLOCKS = [MS, Fraction(1, 600), Fraction(1, 90_000), Fraction(1, 12_800)]
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("rate", RATES)
+def test_one_lost_frame_is_one_repeated_picture(rate: Fraction, clock: Fraction) -> None:
+    pts = [round(k / rate / clock) for k in range(200) if k != 77]
+
+    index = build_index(some_packets(pts, time_base=clock))
+
+    times = index.times_of(timing_for(index))
+    assert index.shown_rate == rate
+    assert times == (*pts[:77], pts[76], *pts[77:])
+
+
+def test_a_clock_that_jitters_loses_no_picture() -> None:
+    pts = [k * 3003 + k % 2 for k in range(60) if k != 31]
+
+    index = build_index(some_packets(pts, time_base=Fraction(1, 90_000)))
+
+    times = index.times_of(timing_for(index))
+    assert index.shown_rate == Fraction(30_000, 1001)
+    assert times == (*pts[:31], pts[30], *pts[31:])
+
+
+@pytest.mark.parametrize("start", [0, 7, 16])
+def test_a_camera_that_is_slower_than_its_rate_repeats_one_picture_in_a_while(start: int) -> None:
+    """29.9 frames per second with 2 ms of jitter: about one repeat in 14 s, also where times lie between two ticks."""
+    dice = random.Random(start)
+    pts = [0] + [round(k / 0.0299 + start) + dice.randint(-2, 2) for k in range(1, 900)]
+
+    index = build_index(some_packets(pts))
+
+    times = index.times_of(timing_for(index))
+    assert set(times) == set(pts)
+    assert len(times) - len(pts) <= 5
 
 
 @given(steps=STEPS, cuts=st.lists(st.integers(0, 2_000), max_size=5))
@@ -117,6 +160,22 @@ def test_drops_are_frames_between_that_nobody_shows(steps: list[int], first: int
 
     between = [time for time in index.pts if times[0] <= time <= times[-1]]
     assert index.drops(times) == (set(between) != set(times))
+
+
+@given(steps=STEPS, first=st.integers(0, 400), count=st.integers(1, 100))
+def test_neighbours_are_the_next_other_frames_that_are_shown(steps: list[int], first: int, count: int) -> None:
+    index = a_variable_index(steps)
+    timing = timing_for(index)
+    ticks = range(min(first, timing.frames - 1), min(first + count, timing.frames))
+    times = index.times_of(timing)
+
+    around = index.with_neighbours(timing, ticks)
+
+    shown = sorted(set(times))
+    inner, outer = {times[k] for k in ticks}, {times[k] for k in around}
+    places = [shown.index(one) for one in inner]
+    assert outer == set(shown[max(0, min(places) - 1) : max(places) + 2])
+    assert set(ticks) <= set(around) <= set(range(timing.frames))
 
 
 def test_seek_points_are_the_last_before_two_more_and_those_inside() -> None:
@@ -162,6 +221,13 @@ def test_one_picture_that_says_nothing_is_one_frame() -> None:
     index = build_index(some_packets([7]), declared=Fraction(30))
 
     assert (index.shown_rate, index.shown_frames) == (30, 1)
+
+
+@pytest.mark.parametrize("declared", [None, Fraction(1000), Fraction(30)])
+def test_one_picture_that_lasts_a_tick_has_a_usual_rate(declared: Fraction | None) -> None:
+    index = build_index(some_packets([7], last_duration=1), declared=declared)
+
+    assert (index.shown_rate, index.shown_frames) == (30 if declared == 30 else 25, 1)
 
 
 def test_a_stream_without_times_is_refused() -> None:

@@ -168,7 +168,7 @@ def test_a_rung_keeps_what_its_level_promises(ladder: Ladder, picture: Picture, 
         assert rung.bufsize <= level.buffer * 1250
         # x264 keeps four frames for a pyramid of B frames, and the level must have room for them.
         assert max(rung.refs, 4 if rung.bframes > 1 else 2) <= floor(level.buffered_blocks / blocks)
-        assert rung.bandwidth <= 1.5 * rung.bufsize
+        assert rung.encoder_maxrate < rung.maxrate < rung.peak_over(Fraction(6)) <= 1.5 * rung.bufsize
 
 
 @given(ladder=ANY_LADDER, picture=PICTURES, rate=RATES)

@@ -47,12 +47,14 @@ _DRIVER = ("/dev/dri", "/dev/nvidia*", "/dev/kfd", "/usr/lib", "/usr/lib64", "/l
 
 _QUALITY = (
     Option("crf", "{crf}", "constant quality: chunks need not share a bit budget"),
-    Option("maxrate", "{maxrate}", "the peak that the master playlist promises"),
-    Option("bufsize", "{bufsize}", "over how long the peak is measured"),
+    Option("maxrate", "{encoder_maxrate}", "the cap that documents and the master playlist promise"),
+    Option("bufsize", "{bufsize}", "over how long the rate may be higher"),
+    Option("rc_init_occupancy", "{encoder_occupancy}", "a full buffer would raise every chunk above the cap"),
 )
 _PINNED = (
     Option("preset", "{preset}", "decides transforms and references, which stand in the init"),
     Option("level", "{level}", "left to the encoder it follows the bit rate, and the init with it"),
+    Option("a53cc", "0", "no captions in the pictures: the master playlist says that there are none"),
 )
 _STITCHED = (
     Option("stitchable", "1", "without it the quality of a chunk stands in the PPS, and each needs its own init"),
@@ -202,7 +204,8 @@ def family_of(rung: Rung) -> Family:
 def options_for(rung: Rung, gop: int) -> dict[str, str]:
     """The options as FFmpeg takes them."""
     family = family_of(rung)
-    names = {name: getattr(rung, name) for name in Rung.__slots__} | {"gop": gop}
+    names = {name: getattr(rung, name) for name in (*Rung.__slots__, "encoder_maxrate", "encoder_occupancy")}
+    names |= {"gop": gop}
     chosen = family.lossless if rung.lossless else family.options
     options = {option.name: option.value.format_map(names) for option in chosen}
     if family.params:

@@ -107,6 +107,13 @@ class Film:
         return nearest([planned, *(longest(one) for one in self.renditions)])
 
     @property
+    def shortest_counted(self) -> Fraction:
+        """The shortest segment whose own rate counts as a peak (RFC 8216: half a target duration), in seconds."""
+        whole = Fraction(self.timing.per_segment) / self.timing.rate
+        last = len(self.timing.frames_of(self.timing.segments - 1)) / self.timing.rate
+        return last if 2 * last >= self.target or self.timing.segments == 1 else whole
+
+    @property
     def prefix(self) -> int:
         """How many pieces, from the first on without a gap, all required rungs and the default audio have."""
         needed: list[Rendition] = [*self._required()]

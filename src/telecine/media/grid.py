@@ -104,20 +104,21 @@ def _ends(chunks: list[Chunk], slots: int, head_starts: Sequence[float]) -> tupl
 
 
 def span_of(index: Index, timing: Timing) -> Span:
-    """The span of a film with pictures."""
+    """The span of a film with pictures, from the moment when the first one is shown."""
     return Span(
-        start=index.start,
+        start=index.start - index.lead / timing.rate,
         length=timing.frames / timing.rate,
         borders=tuple(timing.frames_of(k).start / timing.rate for k in range(timing.segments)),
     )
 
 
-def span_of_sound(samples: Samples, *, segment: Fraction = SEGMENT) -> Span:
-    """The span of a film without pictures: as long as its sound."""
-    length = (samples.end - samples.start) * samples.time_base
+def span_of_sound(*tracks: Samples, segment: Fraction = SEGMENT) -> Span:
+    """The span of a film without pictures: from the first sound of any track to the last."""
+    start = min(one.start * one.time_base for one in tracks)
+    length = max(one.end * one.time_base for one in tracks) - start
     segments = max(1, int((length + segment - min(SHORTEST_TAIL, segment)) / segment))
     return Span(
-        start=samples.start * samples.time_base,
+        start=start,
         length=length,
         borders=tuple(k * segment for k in range(segments)),
     )

@@ -1,7 +1,7 @@
 """The index: which frames a source has and when each is shown. From here on everything counts frames of the output.
 
     source PTS    0     41    83    125 …            constant: frame n of the output is frame n of the source
-    output tick   0     1     2     3                variable: the latest frame that is not later than the tick
+    output tick   0     1     2     3                variable: each frame at the nearest tick (see `ticks`)
 
 Whatever asks for the same tick gets the same source PTS: chunks cannot disagree.
 """
@@ -20,12 +20,15 @@ from math import ceil
 
 from telecine.errors import MediaRefused
 from telecine.media.orders import Timing
-from telecine.media.rates import fit, output_rate, snap, typical
+from telecine.media.rates import fit, fit_with_gaps, output_rate, snap, typical
 from telecine.media.source import Packets
+from telecine.media.ticks import assign_ticks
 
 DEFAULT_RATE = Fraction(25)
 # Seek points before the wanted one: some demuxers land behind where they were told to.
 SPARE_KEYS = 2
+# A single picture that claims a higher rate says nothing about how long it is shown.
+FASTEST = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,9 @@ class Index:
     untimed: int = 0  # frames without a time
     damaged: int = 0
     remuxed: bool = False
+    second_fields: int = 0  # packets that are no frame of their own
+    unordered: bool = False  # times are in the order of decoding, not of showing
+    lead: int = 0  # output frames that show the first picture before its time, because the sound starts earlier
 
     @property
     def pts(self) -> tuple[int, ...]:
@@ -60,7 +66,7 @@ class Index:
 
     @property
     def needs_remux(self) -> bool:
-        """Missing or repeated times: a stream copy may cure it."""
+        """Missing or repeated times, or two packets for one frame: a stream copy may cure it."""
         return self._is_flawed and not self.remuxed
 
     @property
@@ -70,7 +76,7 @@ class Index:
 
     @property
     def _is_flawed(self) -> bool:
-        return bool(self.repeated or self.untimed)
+        return bool(self.repeated or self.untimed or self.second_fields or self.unordered)
 
     @property
     def length(self) -> Fraction:
@@ -82,19 +88,35 @@ class Index:
     @property
     def shown_frames(self) -> int:
         """Frames of the output: up to the end of the last frame of the source."""
-        return max(1, ceil(self.length * self.shown_rate))
+        if self.rate is not None:
+            return max(1, ceil(self.length * self.shown_rate))
+        return max(self._ticks(self.shown_rate)[-1] + 1, round(self.length * self.shown_rate))
 
     def times_of(self, timing: Timing, ticks: range | None = None) -> tuple[int, ...]:
         """The source PTS of each output frame, or of those in `ticks`."""
         ticks = range(timing.frames) if ticks is None else ticks
+        late = [max(0, k - self.lead) for k in ticks]
         pts, last = self.pts, self.frames - 1
         if self.rate is not None:
             ratio = self.rate / timing.rate
             # A tick behind the last frame shows it once more.
-            return tuple(pts[min(k * ratio.numerator // ratio.denominator, last)] for k in ticks)
-        per_frame = 1 / (timing.rate * self.time_base)
-        numerator, denominator = per_frame.numerator, per_frame.denominator
-        return tuple(pts[bisect_right(pts, pts[0] + k * numerator // denominator) - 1] for k in ticks)
+            return tuple(pts[min(k * ratio.numerator // ratio.denominator, last)] for k in late)
+        placed = self._ticks(timing.rate)
+        return tuple(pts[bisect_right(placed, k) - 1] for k in late)
+
+    def with_neighbours(self, timing: Timing, ticks: range) -> range:
+        """These output frames, and so many before and after that the source's frames beside them are among them."""
+
+        def shown_at(tick: int) -> int:
+            return self.times_of(timing, range(tick, tick + 1))[0]
+
+        before, after = range(ticks.start), range(ticks.stop, timing.frames)
+        start = bisect_left(before, shown_at(ticks.start), key=shown_at) - 1
+        more = bisect_right(after, shown_at(ticks.stop - 1), key=shown_at) + 1
+        return range(max(0, start), min(timing.frames, ticks.stop + more))
+
+    def _ticks(self, rate: Fraction) -> Sequence[int]:
+        return _assigned(self.steps, 1 / (rate * self.time_base))
 
     def head_start(self, timing: Timing, tick: int) -> int:
         """How many frames of the source must be decoded before that of this output frame: from its keyframe on."""
@@ -122,7 +144,8 @@ def build_index(packets: Packets, *, declared: Fraction | None = None, remuxed: 
     if not pts:
         raise MediaRefused("the video stream has no frame with a time; check that the file is whole", code="no_frames")
     rate = _rate_of(pts, packets, declared)
-    shown = output_rate(rate) if rate else snap(typical(pts, packets.time_base))
+    even = rate or fit_with_gaps(pts, packets.time_base, declared)
+    shown = output_rate(even) if even else snap(typical(pts, packets.time_base))
     return Index(
         time_base=packets.time_base,
         frames=len(pts),
@@ -135,15 +158,17 @@ def build_index(packets: Packets, *, declared: Fraction | None = None, remuxed: 
         untimed=packets.untimed,
         damaged=packets.damaged,
         remuxed=remuxed,
+        second_fields=packets.second_fields,
+        unordered=packets.unordered,
     )
 
 
 def _rate_of(pts: Sequence[int], packets: Packets, declared: Fraction | None) -> Fraction | None:
     if len(pts) > 1:
         return fit(pts, packets.time_base, declared)
-    # One picture: as long as it claims to last.
+    # One picture: as long as it claims to last. One tick of the clock is no claim: so WebM and ASF leave it open.
     lasting = fit((0, packets.last_duration), packets.time_base, declared) if packets.last_duration > 0 else None
-    return lasting or declared or DEFAULT_RATE
+    return next((rate for rate in (lasting, declared) if rate is not None and rate <= FASTEST), DEFAULT_RATE)
 
 
 def _one_frame(rate: Fraction, time_base: Fraction) -> int:
@@ -159,3 +184,8 @@ def _packed(times: Sequence[int]) -> str:
 def _unpacked(text: str) -> tuple[int, ...]:
     steps: Iterable[bytes] = zlib.decompress(b64decode(text)).split()
     return tuple(accumulate(map(int, steps)))
+
+
+@lru_cache(maxsize=8)
+def _assigned(steps: str, per_tick: Fraction) -> Sequence[int]:
+    return assign_ticks(_unpacked(steps), per_tick)

@@ -119,8 +119,16 @@ def shared(rungs: Sequence[Rung], picture: Picture) -> tuple[Rung, ...]:
         larger = None if rung.lossless else next(fitting, None)
         if larger is None and size != source and NEAR * source[0] <= size[0]:
             straight.append(size)
-        found.append(replace(rung, scaled_from=larger))
+        found.append(replace(rung, scaled_from=larger, tone_mapped_at=_tone_mapped_at(rungs, picture)))
     return tuple(reversed(found))
+
+
+def _tone_mapped_at(rungs: Sequence[Rung], picture: Picture) -> tuple[int, int] | None:
+    """Tone mapping costs as much as encoding: it is not done at the size of a source that no rung has."""
+    if not picture.is_hdr or any(rung.lossless for rung in rungs):
+        return None
+    wide, high = max(((rung.width, rung.height) for rung in rungs), key=lambda size: size[0] * size[1])
+    return (wide, high) if wide * high < picture.shown[0] * picture.shown[1] else None
 
 
 def _is_multiple(large: tuple[int, int], small: tuple[int, int]) -> bool:

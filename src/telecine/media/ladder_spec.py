@@ -34,6 +34,12 @@ def read_ladder(value: object, own: Mapping[str, Any] | None = None) -> Ladder:
     return tuple(steps)
 
 
+def check_ladders(usual: str, own: Mapping[str, Any]) -> None:
+    """`BadSpec` if a ladder of the settings makes no sense, or the one that jobs get by default is not there."""
+    for name in (usual, *own):
+        read_ladder(name, own)
+
+
 def _called(name: str, own: Mapping[str, Any]) -> Ladder:
     if name in own:
         try:

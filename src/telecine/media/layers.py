@@ -2,7 +2,8 @@
 
 landlock   files: only the scratch folder; TCP from ABI 4; signals and abstract sockets from ABI 6
 netns      an empty network namespace: no UDP either
-seccomp    no new sockets, connections, programs, processes: what has a path is out of Landlock's reach
+seccomp    no new sockets, connections, programs, processes; no change to modes, times or attributes of files, to other
+           processes, to roots: all that is out of Landlock's reach
 rlimits    memory, CPU time, file size, descriptors
 """
 
@@ -45,7 +46,7 @@ class Layers:
             (self.landlock is None, "no Landlock: a media child could read other files of its user"),
             (self.landlock is not None and not self.tcp, "Landlock is too old for TCP rules"),
             (not self.netns, "no network namespace: a media child could send UDP"),
-            (not self.seccomp, "no seccomp: a media child could connect to Unix sockets"),
+            (not self.seccomp, "no seccomp: a media child could connect to Unix sockets, and change what its user has"),
             (not self.rlimits, "no resource limits on this system"),
         )
         return tuple(words for lack, words in lacks if lack)

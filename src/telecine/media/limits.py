@@ -45,18 +45,18 @@ def check_source(source: Source, bounds: Bounds) -> None:
             "remove some or raise max_streams",
             code="too_many_streams",
         )
-    _check_length(source.duration, bounds)
+    check_length(source.duration, bounds)
     if source.picture is not None:
         _check_picture(source.picture, bounds)
 
 
 def check_index(index: Index, bounds: Bounds) -> None:
     """Refuse what only shows when all packets are read. It comes before anything that is as long as the film."""
-    _check_length(index.length, bounds)
+    check_length(index.length, bounds)
     _check_rate(index.rate or index.frames / index.length, bounds)
 
 
-def _check_length(seconds: Fraction | None, bounds: Bounds) -> None:
+def check_length(seconds: Fraction | None, bounds: Bounds) -> None:
     if seconds is not None and seconds > bounds.seconds:
         raise MediaRefused(
             f"the source lasts {_clock(seconds)}, and at most {_clock(bounds.seconds)} are taken; "

@@ -83,10 +83,7 @@ class _Film:
                 continue
             audios = self._audios(variant)
             yield from self._codecs(variant, [one, *audios])
-            if self._whole:
-                yield from self._rates(variant, one, audios)
-            elif variant.number("BANDWIDTH") is None:
-                yield self._found(VARIANT, f"{variant.uri} has no BANDWIDTH")
+            yield from self._rates(variant, one, audios)
             if one.init.kind == "vide":
                 yield from self._picture(variant, one)
 
@@ -105,8 +102,19 @@ class _Film:
             own = one.parts
         peaks = [peak(own, self._target or 1), max((peak(parts, self._target or 1) for parts in beside), default=0)]
         means = [average(own), max(map(average, beside), default=0)]
-        yield from self._near(variant, "BANDWIDTH", sum(peaks), "Apple 1.27")
-        yield from self._near(variant, "AVERAGE-BANDWIDTH", sum(means), "Apple 1.26")
+        yield from self._covered(variant, sum(peaks))
+        if self._whole:
+            yield from self._near(variant, "BANDWIDTH", sum(peaks), "Apple 1.27")
+            yield from self._near(variant, "AVERAGE-BANDWIDTH", sum(means), "Apple 1.26")
+
+    def _covered(self, variant: Variant, truth: int) -> Iterator[Finding]:
+        """BANDWIDTH is an upper bound, also while the film grows and it is only planned."""
+        said = variant.number("BANDWIDTH")
+        if said is None:
+            if not self._whole:  # else `_near` says so
+                yield self._found(VARIANT, f"{variant.uri} has no BANDWIDTH")
+        elif said < truth and not (self._whole and said < (1 - NEAR) * truth):
+            yield self._found(VARIANT, f"BANDWIDTH of {variant.uri} is {said}, but its segments need {truth}")
 
     def _near(self, variant: Variant, name: str, truth: int, clause: str) -> Iterator[Finding]:
         said = variant.number(name)

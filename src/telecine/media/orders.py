@@ -10,10 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any, ClassVar
 
 from telecine.media.plain import to_plain
 from telecine.media.source import Picture, Sound
+
+MIN_STEP = 10  # ticks per frame
+
+
+LATE_STREAMS = (
+    "the file has streams that begin in its middle"  # a note of the remuxer: only a thorough probe finds them
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +42,7 @@ class Rung:
     width: int
     height: int
     crf: int
-    maxrate: int  # bits per second
+    maxrate: int  # bits per second, of the file: no film averages more
     bufsize: int
     level: str  # "3.1"
     profile: str = "high"
@@ -46,11 +54,24 @@ class Rung:
     lossless: bool = False  # for proofs: crf 0 with a profile that allows it
     colour: tuple[int, int, int] = (1, 1, 1)  # primaries, transfer, matrix of the output; see colour.py
     scaled_from: tuple[int, int] | None = None  # the size of the picture that it is made from; None: the source's
+    tone_mapped_at: tuple[int, int] | None = None  # the size at which HDR becomes SDR for all rungs; None: the source's
 
     @property
-    def bandwidth(self) -> int:
-        """The peak that a player must reckon with before anything was measured."""
-        return self.maxrate
+    def encoder_maxrate(self) -> int:
+        """What the encoder is told, so that `maxrate` holds with the boxes around its frames and its small excess."""
+        return self.maxrate * 97 // 100
+
+    @property
+    def encoder_occupancy(self) -> int:
+        """Bits in the rate buffer when a chunk begins: the level at which film that fills the rate keeps it.
+
+        A fuller one, which is the encoder's own choice, gives every chunk bits that the cap does not have.
+        """
+        return self.bufsize * 2 // 5
+
+    def peak_over(self, seconds: Fraction) -> int:
+        """The bit rate that no stretch of this length exceeds: the rate, and a buffer that was full before it."""
+        return ceil(self.maxrate + self.bufsize / seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +89,8 @@ class Timing:
 
     @property
     def timescale(self) -> int:
-        """Ticks per second of the video tracks."""
-        return self.rate.numerator if self.rate.denominator != 1 else 1000 * self.rate.numerator
+        """Ticks per second of the video tracks; a frame has enough of them for `decode_times`."""
+        return self.rate.numerator * (1 if self.rate.denominator >= MIN_STEP else 1000)
 
     @property
     def step(self) -> int:
@@ -179,6 +200,7 @@ class Probe:
 
     op: ClassVar[str] = "probe"
     size: int
+    thorough: bool = False  # read all of the file: some tracks begin in its middle
     limits: Limits = Limits(memory=1 << 30, cpu_seconds=30)
 
 
@@ -201,6 +223,7 @@ class Remux:
     op: ClassVar[str] = "remux"
     format: str
     streams: tuple[int, ...]
+    thorough: bool = False  # as the probe was that found the streams
     limits: Limits = Limits()
     size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 

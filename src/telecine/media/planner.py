@@ -66,9 +66,14 @@ def video_order(
     limits: Limits | None = None,
     mend: bool = False,
 ) -> EncodeVideo:
-    """Encode what is wanted, from the first missing frame of any rung to the last."""
+    """Encode what is wanted, from the first missing frame of any rung to the last.
+
+    A deinterlacer looks at the frame before and the frame after each: interlaced film is decoded so much further.
+    """
     numbers = [number for one in wanted for number in one.segments]
     frames = Chunk(first=min(numbers), count=max(numbers) - min(numbers) + 1).frames_of(timing)
+    if picture.interlaced:
+        frames = index.with_neighbours(timing, frames)
     times = index.times_of(timing, frames)
     return EncodeVideo(
         picture=picture,

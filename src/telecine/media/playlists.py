@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import ceil
 from typing import Literal, Protocol
 
 from telecine.errors import MediaError
@@ -34,6 +35,7 @@ from telecine.media.film import (
 Kind = Literal["media", "iframes", "init", "segment"]
 VERSION = 7  # EXT-X-MAP in a list that is not of I-frames needs 6; CMAF players expect 7
 GROUP = "audio"
+SOUND = Fraction(105, 100)  # what a track needs at most, with its boxes, of the bit rate that its coder is told
 
 
 class Uri(Protocol):
@@ -74,7 +76,7 @@ def _variant(film: Film, video: Video) -> dict[str, object]:
 
 def _iframe_variant(film: Film, video: Video) -> dict[str, object]:
     if film.growing:
-        rates: dict[str, object] = {"BANDWIDTH": video.rung.bandwidth}
+        rates: dict[str, object] = {"BANDWIDTH": video.rung.peak_over(film.timing.gop / film.timing.rate)}
     else:
         parts = [(size, length) for _, _, size, length in _iframes_of(film, video)]
         rates = {"BANDWIDTH": peak(parts, nearest(part[1] for part in parts)), "AVERAGE-BANDWIDTH": average(parts)}
@@ -89,8 +91,8 @@ def _iframe_variant(film: Film, video: Video) -> dict[str, object]:
 def _rates(film: Film, videos: Sequence[Video]) -> dict[str, object]:
     """What the worst playable combination needs: the rung and the most expensive audio track."""
     if film.growing:
-        planned = [video.rung.bandwidth for video in videos]
-        return {"BANDWIDTH": sum(planned) + max((one.track.bitrate for one in film.audios), default=0)}
+        planned = [video.rung.peak_over(film.shortest_counted) for video in videos]
+        return {"BANDWIDTH": sum(planned) + max((ceil(SOUND * one.track.bitrate) for one in film.audios), default=0)}
     peaks = [peak(parts_of(video), film.target) for video in videos]
     means = [average(parts_of(video)) for video in videos]
     return {

@@ -26,6 +26,7 @@ class Picture:
     matrix: int = 2
     full_range: bool = False
     interlaced: bool = False
+    peak: int = 0  # cd/m², the brightest light of HDR; 0: not HDR, or not known
 
     @property
     def shown(self) -> tuple[int, int]:
@@ -66,8 +67,11 @@ class Source:
     picture: Picture | None
     sounds: tuple[Sound, ...] = ()
     streams: int = 0
+    unclear: bool = False  # a track is announced, and nothing of it is in the head
+    thorough: bool = False  # all of the file was read to find its tracks
     seekable: bool = True  # False: TS, AVI and the like are remuxed once before they are indexed
     warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()  # what the container promises and does not have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,8 @@ class Packets:
     discarded: int = 0
     damaged: int = 0  # packets that the demuxer itself calls corrupt
     last_duration: int = 0
+    second_fields: int = 0  # packets that only complete the frame of the packet before (H.264 coded by fields)
+    unordered: bool = False  # B-frames whose times are in the order of decoding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +108,14 @@ def retold(original: Source, copied: Source) -> Source:
     picture = copied.picture
     if picture is not None and original.picture is not None:
         told = original.picture
-        picture = replace(picture, rotation=told.rotation, mirrored=told.mirrored, sar=told.sar, rate=told.rate)
-    sounds = tuple(
-        replace(now, language=was.language, title=was.title, default=was.default)
-        for was, now in zip(original.sounds, copied.sounds, strict=False)
-    )
-    return replace(copied, picture=picture, sounds=sounds)
+        picture = replace(
+            picture, rotation=told.rotation, mirrored=told.mirrored, sar=told.sar, rate=told.rate, peak=told.peak
+        )
+    sounds = copied.sounds
+    if len(sounds) == len(original.sounds):  # else a track is missing, and its order does not say which
+        sounds = tuple(
+            replace(now, language=was.language, title=was.title, default=was.default)
+            for was, now in zip(original.sounds, sounds, strict=True)
+        )
+    warnings = tuple(dict.fromkeys((*original.warnings, *copied.warnings)))
+    return replace(copied, picture=picture, sounds=sounds, warnings=warnings, damage=original.damage)

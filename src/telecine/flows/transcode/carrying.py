@@ -30,7 +30,7 @@ async def carried_over(bench: Bench, spec: TranscodeSpec, plan: Plan) -> Plan:
     before = await _plan_before(bench, current)
     if before is None:  # nothing to take over: only what was asked for
         return replace(plan, rungs=_wanted(plan, spec.qualities))
-    _check_same_grid(plan, before)
+    check_same_grid(plan, before)
     return _with_carried(plan, before, set(spec.qualities), current)
 
 
@@ -45,8 +45,10 @@ async def _plan_before(bench: Bench, current: list[Shelved]) -> Plan | None:
     return None if found is None else from_plain(Plan, json.loads(await bench.read(found)))
 
 
-def _check_same_grid(plan: Plan, before: Plan) -> None:
-    if (plan.timing, plan.borders, plan.origin.sha256) != (before.timing, before.borders, before.origin.sha256):
+def check_same_grid(plan: Plan, before: Plan) -> None:
+    ticks = {before.inits[rung.name].timescale for rung in before.rungs if rung.name in before.inits}
+    # An older release counted some rates in coarser ticks.
+    if _grid_of(plan) != _grid_of(before) or ticks - {plan.timing.timescale} or _looks_different(plan, before):
         raise MediaRefused(
             "the published version has another source or other segments, so single qualities cannot be replaced; "
             "transcode all of them",
@@ -54,15 +56,30 @@ def _check_same_grid(plan: Plan, before: Plan) -> None:
         )
 
 
+def _looks_different(plan: Plan, before: Plan) -> bool:
+    """Another release maps HDR and interlaced film differently: brightness would jump when a player switches."""
+    picture = plan.picture
+    return picture is not None and (picture.is_hdr or picture.interlaced) and plan.pictures != before.pictures
+
+
+def _grid_of(plan: Plan) -> tuple[object, ...]:
+    return plan.timing, plan.lead, plan.borders, plan.origin.sha256
+
+
+def same_tracks(plan: Plan, before: Plan, there: Collection[str]) -> set[str]:
+    """Tracks that sound as before. The same name may stand for another stream now, or an older release cut its end."""
+    if plan.heard != before.heard:
+        return set()
+    tracks = {(one.track, one.sound.stream, one.start) for one in before.sounds if one.track.name in there}
+    return {one.track.name for one in plan.sounds if (one.track, one.sound.stream, one.start) in tracks}
+
+
 def _with_carried(plan: Plan, before: Plan, wanted: set[str], current: list[Shelved]) -> Plan:
     """What was published and is not wanted anew; a rung that was never published is made only when asked for."""
     there = {one.kept.name.partition("/")[0] for one in current if one.kept.name.endswith(".m4s")}
     old = tuple(rung for rung in before.rungs if rung.name in there and rung.name not in wanted)
     new = _wanted(plan, wanted)
-    # The same name may stand for another stream now: a track is taken over only if it is made of the same one.
-    tracks = {(one.track, one.sound.stream, one.start) for one in before.sounds if one.track.name in there}
-    same = {one.track.name for one in plan.sounds if (one.track, one.sound.stream, one.start) in tracks}
-    carried = {rung.name for rung in old} | same
+    carried = {rung.name for rung in old} | same_tracks(plan, before, there)
     rungs = sorted((*old, *new), key=lambda rung: (rung.width * rung.height, rung.maxrate))
     ids = tuple(
         one.id

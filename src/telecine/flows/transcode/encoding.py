@@ -98,7 +98,7 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
     order = replace(order, size=plan.origin.size)
     frames = chunk.frames_of(plan.timing)
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
-        recording = Recording(bench, child, order.first - frames.start, len(frames))
+        recording = Recording(bench, child, max(0, order.first - frames.start), len(frames))
         try:
             await recording.listen()
         except ChildFailed:
@@ -152,14 +152,14 @@ async def encode_track(bench: Bench, options: Options) -> Outcome:
         format=plan.format,
         track=track,
         start=sounding.start,
-        length=plan.length,
+        length=plan.heard,
         borders=plan.borders,
         have=tuple(sorted(have)),
         limits=options.limits(),
         size=plan.origin.size,
     )
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
-        recording = Recording(bench, child, 0, round(plan.length * track.sample_rate))
+        recording = Recording(bench, child, 0, round(plan.heard * track.sample_rate))
         await recording.listen()
     bad = (recording.result or {}).get("damaged") or 0
     told = {"made": recording.made, "bytes": recording.bytes}

@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 from telecine.errors import MediaRefused
 from telecine.facts import Kept, Outcome
@@ -19,25 +20,26 @@ from telecine.flow import Bench
 from telecine.flows.transcode.carrying import carried_over
 from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.origin import opened
-from telecine.flows.transcode.plan import Origin, Plan, SkippedRung, Sounding
+from telecine.flows.transcode.plan import PICTURES, Origin, Plan, SkippedRung, Sounding
 from telecine.flows.transcode.reading import INDEX
 from telecine.flows.transcode.source import find_origin, probe
 from telecine.flows.transcode.spec import TranscodeSpec, exact, parse
 from telecine.flows.transcode.talking import answer, made_file
 from telecine.flows.transcode.tasks import family_for, first_tasks, in_family, with_inits
-from telecine.media.grid import Span, span_of, span_of_sound, timing_for, timing_of
+from telecine.media.extent import extent_of
+from telecine.media.grid import Span, span_of_sound, timing_for, timing_of
 from telecine.media.index import Index, build_index
 from telecine.media.ladder import Climb, Ladder, climb
 from telecine.media.ladder_spec import read_ladder
-from telecine.media.limits import check_index
-from telecine.media.orders import Remux, Scan, Timing, Track
+from telecine.media.limits import check_index, check_length
+from telecine.media.orders import LATE_STREAMS, Remux, Scan, Track
 from telecine.media.plain import from_plain, to_plain
 from telecine.media.source import Packets, Samples, Sound, Source, retold
+from telecine.plural import counted
 
 REMUXED = "remuxed.mkv"
 MILLISECONDS = Fraction(1000)
-# Coders round a track up to their frames: so much more sound than pictures is no reason to show the last one longer.
-SLACK = Fraction(1, 2)
+MAX_THOROUGH_BYTES = 20 << 30  # reading more without a sign of life would pass for a hang
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +59,20 @@ async def fetch(bench: Bench, options: Options) -> Outcome:
     spec = parse(bench.spec)
     origin = await find_origin(bench, spec, options)
     scanned = await _scan_or_remux(bench, options, origin)
-    warnings = _check_damage(scanned, spec.damaged or options.damaged)
-    plan = replace(_plan(spec, options, scanned), warnings=warnings)
+    damage = _check_damage(scanned, spec.damaged or options.damaged)
+    index, plan = _plan(spec, options, scanned)
+    warnings = (*scanned.source.warnings, *damage, *plan.warnings)
+    plan = replace(plan, warnings=warnings)
     plan = in_family(await carried_over(bench, spec, plan), family_for(spec, bench.brief.labels))
     plan = await with_inits(bench, options, plan)
-    if scanned.index is not None:
+    if index is not None:
         path = bench.scratch / INDEX
-        path.write_text(json.dumps(to_plain(scanned.index)))
+        path.write_text(json.dumps(to_plain(index)))
         await bench.keep(INDEX, path)
     for warning in warnings:
         bench.log(warning, level="warning")
     needless = [name for name, wanted in (("poster", plan.poster), ("sprites", plan.sprites)) if not wanted]
-    return first_tasks(bench, options, plan, scanned.index, needless)
+    return first_tasks(bench, options, plan, index, needless)
 
 
 # -- what is in it -------------------------------------------------------------------------------------
@@ -82,9 +86,11 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
         scanned = await _scan(bench, options, origin, source)
         if scanned.index is None or not scanned.index.needs_remux:
             return scanned
-    origin, kept = await _remux(bench, options, origin, source)
+    source, kept = await _remux(bench, options, origin, source)
+    origin = Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256)
     copied = await probe(bench, origin, options)
-    scanned = await _scan(bench, options, origin, retold(source, copied), remuxed=True)
+    told = _warned(retold(source, copied), clock_warnings(kept.facts.get("leaps") or []))
+    scanned = await _scan(bench, options, origin, told, remuxed=True)
     # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
     lacks = scanned.lacks or kept.facts.get("lacks")
     return replace(scanned, damaged=scanned.damaged + int(kept.facts["damaged"]), lacks=lacks)
@@ -113,30 +119,72 @@ async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, 
         packets = from_plain(Packets, found["packets"])
         index = build_index(packets, declared=source.picture.rate, remuxed=remuxed)
         check_index(index, options.bounds)
+    source = _warned(source, _head_warnings(told["undecodable"]))
     return Scanned(origin, source, index, samples, told["damaged"], _lacking(notes))
 
 
-async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Origin, Kept]:
+def _warned(source: Source, warnings: list[str]) -> Source:
+    return replace(source, warnings=(*source.warnings, *warnings))
+
+
+def _head_warnings(frames: int) -> list[str]:
+    """What is said of a recording that begins between two keyframes."""
+    if not frames:
+        return []
+    what = "frame, which cannot be decoded, is" if frames == 1 else f"{frames} frames, which cannot be decoded, are"
+    return [f"the source begins between two keyframes: its first {what} left out"]
+
+
+def clock_warnings(leaps: list[str]) -> list[str]:
+    """What is said of a recording whose clock jumps; the first of many stands for all."""
+    more = f", and {counted(len(leaps) - 1, 'more time')}" if len(leaps) > 1 else ""
+    return [f"{leap}{more}; the parts were joined" for leap in leaps[:1]]
+
+
+async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Source, Kept]:
+    """The copy, and the source with all its tracks: some begin in the middle, where only a thorough probe looks."""
     kept = await bench.kept(REMUXED, check=True)
-    notes: list[str] = []
+    is_small = origin.size <= MAX_THOROUGH_BYTES
+    if (source.unclear and is_small) or (kept is not None and kept.facts.get("thorough")):
+        source = await probe(bench, origin, options, thorough=True)
     if kept is None:
-        streams = [source.picture.stream] if source.picture else []
-        streams += [sound.stream for sound in source.sounds]
-        order = Remux(format=source.format, streams=tuple(streams), limits=options.limits(), size=origin.size)
-        async with opened(bench, origin) as reading:
-            found = await answer(bench, order, reading, of=origin.size, notes=notes)
+        found, notes = await _copy(bench, options, origin, source)
+        if LATE_STREAMS in notes and not source.thorough and is_small:
+            source = await probe(bench, origin, options, thorough=True)
+            found, notes = await _copy(bench, options, origin, source)
         path = made_file(bench, REMUXED)
-        kept = await bench.keep(REMUXED, path, damaged=found["damaged"], lacks=_lacking(notes))
+        facts = {"damaged": found["damaged"], "lacks": _lacking(notes), "leaps": found["leaps"]}
+        late = {"thorough": source.thorough, "late": LATE_STREAMS in notes}
+        kept = await bench.keep(REMUXED, path, **facts, **late)
         path.unlink()
         bench.log("the source cannot be sought in exactly, so its streams were copied into a file that can")
-    return Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256), kept
+    if kept.facts.get("late"):
+        source = _warned(source, [f"{LATE_STREAMS}: these are left out"])
+    return source, kept
+
+
+async def _copy(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[dict[str, Any], list[str]]:
+    streams = [source.picture.stream] if source.picture else []
+    streams += [sound.stream for sound in source.sounds]
+    order = Remux(
+        format=source.format,
+        streams=tuple(streams),
+        thorough=source.thorough,
+        limits=options.limits(),
+        size=origin.size,
+    )
+    notes: list[str] = []
+    async with opened(bench, origin) as reading:
+        return await answer(bench, order, reading, of=origin.size, notes=notes), notes
 
 
 def _check_damage(scanned: Scanned, rule: str) -> tuple[str, ...]:
     """Half a film is never published in silence."""
-    if not scanned.damaged:
+    promised = next(iter(scanned.source.damage), None)
+    if not scanned.damaged and promised is None:
         return ()
-    sentence = f"the source is damaged: {scanned.lacks or f'{scanned.damaged} of its packets cannot be read'}"
+    what = promised or scanned.lacks or f"{scanned.damaged} of its packets cannot be read"
+    sentence = f"the source is damaged: {what}"
     if rule == "fail":
         raise MediaRefused(f"{sentence}; repair it, or take what is left with --damaged warn", code="damaged")
     return (f"{sentence}; what could be read was used",)
@@ -145,24 +193,28 @@ def _check_damage(scanned: Scanned, rule: str) -> tuple[str, ...]:
 # -- what becomes of it --------------------------------------------------------------------------------
 
 
-def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
+def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> tuple[Index | None, Plan]:
+    """What is made of the source; the index as the plan needs it."""
     segment = exact(spec.segment_seconds or options.segment_seconds)
     gop = min(exact(spec.gop_seconds or options.gop_seconds), segment)
     source, index = scanned.source, scanned.index
-    climbed = Climb(rungs=())
+    heard = [scanned.samples[sound.stream] for sound in _chosen(spec, scanned)]
+    climbed, warnings = Climb(rungs=()), _silent(scanned)
     if index is not None and source.picture is not None:
-        timing = _held(timing_for(index, segment=segment, gop=gop), index, _sound_ends(spec, scanned))
-        span = span_of(index, timing)
+        alone = timing_for(index, segment=segment, gop=gop)
+        extent = extent_of(index, alone, heard, exact(options.bounds.seconds))
+        index, timing, span, warnings = extent.index, extent.timing, extent.span, warnings + extent.warnings
         climbed = climb(ladder_of(spec, options), source.picture, timing.rate)
     else:
-        span = span_of_sound(_longest_heard(scanned), segment=segment)
+        span = _span_of_sound(heard, options, segment)
         timing = timing_of(MILLISECONDS, ceil(span.length * MILLISECONDS), segment=segment, gop=gop)
-    return Plan(
+    return index, Plan(
         origin=scanned.origin,
         format=source.format,
         picture=source.picture,
         timing=timing,
-        length=span.length,
+        length=span.length if index is None else timing.frames / timing.rate,
+        sound_length=span.length,
         borders=span.borders,
         rungs=climbed.rungs,
         skipped=tuple(SkippedRung(name=one.name, reason=one.reason) for one in climbed.skipped),
@@ -172,30 +224,24 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> Plan:
         mend=(spec.damaged or options.damaged) == "warn",
         poster=spec.poster and bool(climbed.rungs),
         sprites=spec.sprites and bool(climbed.rungs),
+        lead=index.lead if index is not None else 0,
+        warnings=warnings,
+        pictures=PICTURES,
     )
 
 
-def _held(timing: Timing, index: Index, sound_ends: Fraction) -> Timing:
-    """A film whose sound goes on after its last picture shows that one until the end: nothing is cut in silence."""
-    if sound_ends - index.start <= timing.frames / timing.rate + SLACK:
-        return timing
-    return replace(timing, frames=ceil((sound_ends - index.start) * timing.rate))
+def _silent(scanned: Scanned) -> tuple[str, ...]:
+    """Tracks that a container announces and that hold nothing."""
+    silent = [sound for sound in scanned.source.sounds if sound.stream not in scanned.samples]
+    return tuple(f"audio stream {sound.stream} is left out: it holds no sound" for sound in silent)
 
 
-def _sound_ends(spec: TranscodeSpec, scanned: Scanned) -> Fraction:
-    """When the default track falls silent, on the container's clock."""
-    sounds = _chosen(spec, scanned)
-    first = next((sound for sound in sounds if sound.default), sounds[0] if sounds else None)
-    heard = scanned.samples[first.stream] if first is not None else None
-    return heard.end * heard.time_base if heard is not None else Fraction(0)
-
-
-def _longest_heard(scanned: Scanned) -> Samples:
-    """The track that says how long a film without pictures is."""
-    heard = [one for sound in scanned.source.sounds if (one := scanned.samples.get(sound.stream)) is not None]
+def _span_of_sound(heard: list[Samples], options: Options, segment: Fraction) -> Span:
     if not heard:
         raise MediaRefused("the source has neither pictures nor a single sample of sound", code="no_streams")
-    return max(heard, key=lambda one: (one.end - one.start) * one.time_base)
+    span = span_of_sound(*heard, segment=segment)
+    check_length(span.length, options.bounds)
+    return span
 
 
 def ladder_of(spec: TranscodeSpec, options: Options) -> Ladder:

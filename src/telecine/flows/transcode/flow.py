@@ -12,9 +12,10 @@ child process of its own.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from traceback import format_exception
 from typing import Any
 
-from telecine.errors import MediaError, Refused
+from telecine.errors import ArtifactError, MediaError, Refused, is_full
 from telecine.facts import Failed, Outcome
 from telecine.flow import Bench, Flow
 from telecine.flows.transcode.encoding import encode_chunk, encode_track
@@ -23,11 +24,15 @@ from telecine.flows.transcode.looking import plan, validate
 from telecine.flows.transcode.options import Options
 from telecine.flows.transcode.packaging import package
 from telecine.flows.transcode.pictures import make_poster, make_sprites
+from telecine.flows.transcode.plan import PICTURES
 from telecine.flows.transcode.publishing import publish
 from telecine.flows.transcode.tasks import fall_back, open_encoder
 from telecine.flows.transcode.verifying import verify
 
 NAME = "transcode"
+_PLANNING: dict[str, Any] = {"phase": "planning", "stall": 60.0, "version": PICTURES}
+_FETCHING: dict[str, Any] = {"phase": "downloading_inputs", "stall": 120.0, "version": PICTURES}
+_SOUND: dict[str, Any] = {"fan_out": True, "stall": 120.0, "version": PICTURES}
 Work = Callable[[Bench, Options], Awaitable[Outcome]]
 
 
@@ -42,12 +47,12 @@ def transcode_flow(options: Options) -> Flow:
         flow.stage(name, run="inline", **about)(handler)
 
     stage("validate", validate, phase="validating", title="Check the request", weight=0.2, backoff=2.0)
-    stage("plan", plan, needs=["validate"], phase="planning", title="Look at the source", weight=0.3, stall=60.0)
-    stage("fetch", fetch, needs=["plan"], phase="downloading_inputs", title="Fetch and index", weight=3.0, stall=120.0)
-    stage("audio", encode_track, needs=["fetch"], title="Encode sound", fan_out=True, weight=4.0, stall=120.0)
+    stage("plan", plan, needs=["validate"], title="Look at the source", weight=0.3, **_PLANNING)
+    stage("fetch", fetch, needs=["plan"], title="Fetch and index", weight=3.0, **_FETCHING)
+    stage("audio", encode_track, needs=["fetch"], title="Encode sound", weight=4.0, **_SOUND)
     quick = {"attempts": 2, "backoff": 1.0, "stall": 60.0}
     stage("encoder", open_encoder, needs=["fetch"], title="Open the encoder", fan_out=True, weight=0.1, **quick)
-    coding = {"fan_out": True, "stall": 300.0}
+    coding: dict[str, Any] = {"fan_out": True, "stall": 300.0, "version": PICTURES}
     stage("video", encode_chunk, needs=["fetch", "encoder"], title="Encode pictures", weight=80.0, **coding)
     planned = ["fetch", "encoder", "fallback"]
     stage("fallback", fall_back, needs=["fetch", "encoder", "video"], title="Look for gaps", weight=0.1, stall=60.0)
@@ -72,3 +77,14 @@ async def spoken(work: Work, bench: Bench, options: Options) -> Outcome:
         return Failed(str(error), code=error.code, permanent=True)
     except MediaError as error:
         return Failed(str(error), code=error.code, permanent=bool(getattr(error, "permanent", False)))
+    except ArtifactError as error:
+        return Failed(str(error), code=error.code)
+    except OSError as error:
+        bench.log("".join(format_exception(error)), level="error")
+        return failed_by_system(error)
+
+
+def failed_by_system(error: OSError) -> Failed:
+    """A disk or a connection failed, which another attempt may find in order. The sentence holds no path."""
+    code, what = ("no_space", "the disk is full") if is_full(error) else ("io_error", "a file or a connection failed")
+    return Failed(f"{what}: {error.strerror or type(error).__name__}", code=code)

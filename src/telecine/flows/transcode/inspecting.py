@@ -145,7 +145,7 @@ def _fault(known: Known, name: str, piece: Piece, kept: Kept, data: bytes) -> st
 
 def _off_beat(known: Known, piece: Piece, init: InitFacts, found: tuple[Fragment, ...]) -> str | None:
     """Sound lies on the grid of the pictures, as near as its coder can."""
-    borders = (*known.plan.borders, known.plan.length)
+    borders = (*known.plan.borders, known.plan.heard)
     begin, end = borders[piece.number], borders[piece.number + 1]
     slack = Fraction(SLACK, init.timescale)
     start, length = Fraction(found[0].start, init.timescale), Fraction(piece.duration, init.timescale)

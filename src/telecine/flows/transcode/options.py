@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from telecine.media.inputs import Gate
+from telecine.media.ladder_spec import check_ladders
 from telecine.media.limits import Bounds
 from telecine.media.orders import Limits
 from telecine.media.source import Picture
@@ -33,6 +34,10 @@ class Options:
     shared: bool = False  # workers share no disk: a local file is stored as an artifact
     keep_completed_rungs: bool = True  # a person's retry adopts what the generation before it recorded
     memory: int | None = None  # bytes of address space for one media child; None: by the size of the picture
+
+    def __post_init__(self) -> None:
+        """`BadSpec` now, not when a film comes, if a ladder makes no sense."""
+        check_ladders(self.ladder, self.ladders)
 
     def limits(self, picture: Picture | None = None) -> Limits:
         """What a child that works on such a picture may use."""

@@ -1,7 +1,7 @@
 """Package: playlists from what was recorded. Nothing is joined, copied or renamed: they name the pieces as they lie.
 
 <job>/package@1/0/<token>/master.m3u8
-<job>/package@1/0/<token>/720p/index.m3u8  ──▶  ../../../../../<job>/video@1/3/1/720p/00012.m4s
+<job>/package@1/0/<token>/720p/index.m3u8  ──▶  ../../../../../<job>/video@2/3/1/720p/00012.m4s
 """
 
 from __future__ import annotations

@@ -8,6 +8,10 @@ from fractions import Fraction
 from telecine.media.orders import Init, Rung, Timing, Track
 from telecine.media.source import Picture, Sound
 
+# Version of the stages that look at the source and make pictures and sound. It changes with what pictures look like,
+# how long the sound is or what the inits hold: a film is never made half by one release and half by another.
+PICTURES = 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
@@ -59,11 +63,19 @@ class Plan:
     mend: bool = False  # what cannot be decoded is stood in for, with a warning; else it fails the job
     poster: bool = True
     sprites: bool = True
+    sound_length: Fraction | None = None  # where it goes on a little longer than the pictures
+    lead: int = 0  # frames at the start that show the first picture before its time: the sound starts earlier
     warnings: tuple[str, ...] = ()
+    pictures: int = 1  # the `PICTURES` that it was made with; older releases did not record it
 
     @property
     def segments(self) -> int:
         return len(self.borders)
+
+    @property
+    def heard(self) -> Fraction:
+        """How long the sound lasts."""
+        return self.sound_length or self.length
 
     @property
     def made(self) -> tuple[Rung, ...]:

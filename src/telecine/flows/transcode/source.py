@@ -104,9 +104,10 @@ def _check_hash(spec: TranscodeSpec, sha256: str) -> None:
         )
 
 
-async def probe(bench: Bench, origin: Origin, options: Options) -> Source:
-    """What is in it; refused with one sentence if it may not come in."""
+async def probe(bench: Bench, origin: Origin, options: Options, *, thorough: bool = False) -> Source:
+    """What is in it; refused with one sentence if it may not come in. `thorough`: also tracks that begin late."""
+    order = Probe(size=origin.size, thorough=True, limits=options.limits()) if thorough else Probe(size=origin.size)
     async with opened(bench, origin) as reading:
-        found = from_plain(Source, await answer(bench, Probe(size=origin.size), reading))
+        found = from_plain(Source, await answer(bench, order, reading))
     check_source(found, options.bounds)
     return found

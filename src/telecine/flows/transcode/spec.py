@@ -78,7 +78,8 @@ def parse(spec: Json) -> TranscodeSpec:
     try:
         return TranscodeSpec(**spec)
     except ValidationError as error:
-        [first, *_] = error.errors()
+        # An unknown field first: it tells why another one is missing.
+        [first, *_] = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         if first["type"] == "extra_forbidden":
             raise BadSpec(_unknown(str(first["loc"][0]))) from None
         message = first["msg"].removeprefix("Value error, ")

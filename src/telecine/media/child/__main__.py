@@ -19,7 +19,8 @@ from typing import Any
 
 from telecine.media.child import sandbox
 from telecine.media.child.canary import Canary
-from telecine.media.child.reader import Asked, Descriptor, Reader, SourceFailed
+from telecine.media.child.error_report import report
+from telecine.media.child.reader import Asked, Descriptor, Reader
 from telecine.media.child.talk import Abandoned, Channel, Line, Refused, Stdout, Talk
 from telecine.media.orders import ORDERS
 from telecine.media.plain import from_plain
@@ -43,13 +44,14 @@ def main(arguments: list[str]) -> int:
         line, first = _opened(arguments)
     except Abandoned:
         return 1
+    work = _Work()
     try:
-        return _carry_out(first, line)
+        return work.carry_out(first, line)
     except Abandoned:
         return 1
     except Exception as error:
         traceback.print_exc()
-        said = _told(error)
+        said = report(error, work.operation, work.source)
         with suppress(Abandoned):
             line.say({"error": {"code": said.code, "message": said.message, "permanent": said.permanent}})
         return 1
@@ -73,21 +75,29 @@ def _opened(arguments: list[str]) -> tuple[Line, dict[str, Any]]:
     return Stdout(), first
 
 
-def _carry_out(first: Mapping[str, Any], line: Line) -> int:
-    told = first.get("order")
-    if not isinstance(told, dict):
-        raise Refused("bad_order", "the first line holds no order", permanent=True)
-    if told.get("op") not in _KINDS:
-        raise Refused("bad_order", f"this release knows no operation {told.get('op')!r}", permanent=True)
-    order = _understood(told)
-    talk = Talk(line, source=_source(first), scratch=Path.cwd())
-    netns = sandbox.leave_network()
-    module, name = _home(told["op"])
-    operation = import_module(f"telecine.media.child.{module}")
-    talk.say(sandbox=sandbox.enter(order, operation, talk.scratch, netns=netns))
-    carry_out: Operation = getattr(operation, name)
-    talk.done(carry_out(order, talk))
-    return 0
+class _Work:
+    """One order, and what of it an error report needs to know."""
+
+    def __init__(self) -> None:
+        self.operation = ""
+        self.source: Reader | None = None
+
+    def carry_out(self, first: Mapping[str, Any], line: Line) -> int:
+        told = first.get("order")
+        if not isinstance(told, dict):
+            raise Refused("bad_order", "the first line holds no order", permanent=True)
+        if told.get("op") not in _KINDS:
+            raise Refused("bad_order", f"this release knows no operation {told.get('op')!r}", permanent=True)
+        order = _understood(told)
+        self.operation, self.source = told["op"], _source(first)
+        talk = Talk(line, source=self.source, scratch=Path.cwd())
+        netns = sandbox.leave_network()
+        module, name = _home(told["op"])
+        operation = import_module(f"telecine.media.child.{module}")
+        talk.say(sandbox=sandbox.enter(order, operation, talk.scratch, netns=netns))
+        carry_out: Operation = getattr(operation, name)
+        talk.done(carry_out(order, talk))
+        return 0
 
 
 def _home(op: str) -> tuple[str, str]:
@@ -111,18 +121,6 @@ def _source(first: Mapping[str, Any]) -> Reader | None:
     if size is None:
         raise Refused("bad_order", "a source that is asked for in ranges needs its size in the order", permanent=True)
     return Reader(Asked(files["ask"], size))
-
-
-def _told(error: Exception) -> Refused:
-    """The error as the worker shall read it."""
-    if isinstance(error, Refused):
-        return error
-    if isinstance(error, SourceFailed):
-        return Refused("source_failed", str(error))
-    limit = sandbox.memory_limit()
-    if sandbox.is_out_of_memory(error, limit):
-        return Refused("out_of_memory", f"out of memory: the limit is {limit} bytes")
-    return Refused("child_error", f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

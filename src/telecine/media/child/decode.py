@@ -11,6 +11,7 @@ from av.container import InputContainer
 
 from telecine.media.child import opening
 from telecine.media.child.complaints import Complaints
+from telecine.media.child.error_report import reason
 from telecine.media.child.talk import Refused, Talk
 from telecine.media.orders import Decode
 
@@ -34,7 +35,7 @@ def _fault(name: str, frames: int, order: Decode, talk: Talk) -> str | None:
             with opening.open_made(talk.scratch / name) as container:
                 found = _decoded(container, order.limits.threads)
         except av.error.FFmpegError as error:
-            return f"it cannot be decoded: {error}"
+            return f"it cannot be decoded: {reason(error)}"
         if complaints.count:
             return f"the decoder complains: {'; '.join(complaints.lines[:3])}"
     if found.fault:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 import av
 from av.codec.context import ThreadType
 from av.container import OutputContainer
 from av.error import FFmpegError
+from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from telecine.media.child import muxer
+from telecine.media.child.error_report import reason
 from telecine.media.child.talk import Refused
+from telecine.media.decode_times import decode_times
 from telecine.media.families import Family, UnknownFamily, family_of, options_for
 from telecine.media.orders import Rung, Timing
 
@@ -27,6 +32,8 @@ class Encoder:
         self.rung = rung
         self._rate = timing.rate
         self._tick = 1 / timing.rate
+        self._step = timing.step
+        self._group: list[Packet[Any]] = []  # a keyframe, which is muxed already, and what follows it
         self._sink = muxer.Sink()
         fragment = segment * (timing.per_segment // timing.gop) + 1
         self._container: OutputContainer = av.open(
@@ -49,20 +56,50 @@ class Encoder:
         frame.time_base = self._tick
         frame.duration = 1
         frame.pict_type = 0  # else keyframes of the source become keyframes here
-        packets = self._stream.encode(frame)
-        if not packets:
-            return []
-        self._container.mux(packets)
+        self._take(self._stream.encode(frame))
         return self._sink.taken()
 
     def finish(self) -> list[bytes]:
         """No frame comes any more; answer the last fragments."""
-        self._container.mux(self._stream.encode(None))
+        self._take(self._stream.encode(None))
+        self._end_group()
         self._container.close()
         last = self._sink.taken()
         if not self._sink.is_empty:
             raise Refused("muxer_failed", "the muxer ended in the middle of a fragment")
         return last
+
+    def _take(self, packets: Iterable[Packet[Any]]) -> None:
+        """Mux each group of pictures when the next one begins: decode times need all of it."""
+        for packet in packets:
+            if packet.is_keyframe:
+                self._end_group()
+                self._mux(packet, self._shown(packet), self._step)
+            self._group.append(packet)
+
+    def _end_group(self) -> None:
+        group, self._group = self._group, []
+        if not group:
+            return
+        shown = [self._shown(packet) for packet in group]
+        try:
+            times = decode_times(shown, self._step)
+        except ValueError as error:
+            raise Refused("encoder_failed", f"{self.rung.name}: {error}", permanent=True) from error
+        ends = [*times[1:], min(shown) + len(group) * self._step]
+        for packet, begin, end in zip(group[1:], times[1:], ends[1:], strict=True):
+            self._mux(packet, begin, end - begin)
+
+    def _shown(self, packet: Packet[Any]) -> int:
+        if packet.pts is None:
+            raise Refused("encoder_failed", f"{self.rung.name}: a picture came without its time")
+        return int(packet.pts * packet.time_base / self._tick) * self._step
+
+    def _mux(self, packet: Packet[Any], decoded: int, duration: int) -> None:
+        pts = self._shown(packet)
+        packet.time_base = self._tick / self._step
+        packet.pts, packet.dts, packet.duration = pts, decoded, duration
+        self._container.mux(packet)
 
     def _opened(self, timing: Timing, threads: int) -> VideoStream:
         family = _family(self.rung)
@@ -78,7 +115,9 @@ class Encoder:
         try:
             stream.codec_context.open()
         except FFmpegError as error:
-            raise Refused("encoder_failed", f"{family.codec} does not open for {self.rung.name}: {error}") from error
+            raise Refused(
+                "encoder_failed", f"{family.codec} does not open for {self.rung.name}: {reason(error)}"
+            ) from error
         if stream.codec_context.options:
             unknown = ", ".join(stream.codec_context.options)
             raise Refused("unknown_option", f"{family.codec} has no option {unknown}", permanent=True)
@@ -92,6 +131,8 @@ class Encoder:
         # On the context: only then does the muxer write `colr`.
         context.color_primaries, context.color_trc, context.colorspace = self.rung.colour
         context.color_range = _LIMITED
+        # Rungs have square pixels; CMAF wants that said in a `pasp` box.
+        context.sample_aspect_ratio = Fraction(1)
         context.thread_count = threads
         # Not SLICE, which is PyAV's own choice: a picture cut into slices costs quality.
         context.thread_type = ThreadType.FRAME

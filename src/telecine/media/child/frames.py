@@ -158,9 +158,12 @@ class Frames:
 
     def _missing(self) -> Refused:
         number, time = self._order.first + self._at, self._order.times[self._at]
-        hint = f"; {self.damaged} packets were damaged" if self.damaged else ""
-        return Refused(
-            "frame_mismatch",
-            f"frame {number} of the film, at {time} in the source, does not come{hint}",
-            permanent=True,
+        seconds = float(number / self._order.timing.rate)
+        found = f"frame {number} of the film (at {seconds:.2f} s, {time} on the source's clock) cannot be decoded"
+        hint = f": the decoder refuses {self.damaged} packets" if self.damaged else ""
+        what_to_do = (
+            "nor any frame near it; repair the file or encode it again"
+            if self._order.mend
+            else "repair the file, or take what can be decoded with --damaged warn"
         )
+        return Refused("frame_mismatch", f"{found}{hint}; {what_to_do}", permanent=True)

@@ -10,6 +10,8 @@ _TS_PACKET = 188
 _UNKNOWN_RIFF = 0xFFFF_0000
 _MOST_BOXES = 10_000  # a file with more at one level is not looked through
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"styp", b"moof")
+_FILE_HEADS = (b"ftyp", b"moov", b"styp", b"wide", b"free", b"mdat")  # a file with sample entries begins so
+_AROUND_ENTRIES = frozenset({b"moov", b"trak", b"mdia", b"minf", b"stbl"})
 _MAGIC = (
     (b"\x1aE\xdf\xa3", "Matroska or WebM"),
     (b"FLV\x01", "Flash video"),
@@ -100,3 +102,17 @@ def boxes(source: Reader, start: int, end: int | None) -> Iterator[tuple[bytes, 
             return
         yield kind, start + inner, start + size if end is None else min(start + size, end)
         start += size
+
+
+def sample_entries(head: bytes, source: Reader) -> Iterator[tuple[bytes, int, int]]:
+    """Type, begin and end of the content of each sample entry of an MP4; none of any other file."""
+    if head[4:8] in _FILE_HEADS:
+        yield from _entries_within(source, 0, source.size)
+
+
+def _entries_within(source: Reader, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    for kind, first, last in boxes(source, start, end):
+        if kind in _AROUND_ENTRIES:
+            yield from _entries_within(source, first, last)
+        elif kind == b"stsd":
+            yield from boxes(source, first + 8, last)

@@ -14,6 +14,7 @@ from av.container import InputContainer
 from av.filter import Graph
 
 from telecine.media.child import opening
+from telecine.media.child.error_report import reason
 from telecine.media.child.mixing import TARGETS, pan
 from telecine.media.child.talk import Talk
 
@@ -76,7 +77,7 @@ class Hearing:
             if not opening.is_damage(error):
                 raise
             self.damaged += 1
-            self._note(f"cannot be read to its end: {error}")
+            self._note(f"cannot be read to its end: {reason(error)}")
         self._end_row(is_edge=True)
         if self._broken > _TOLD:
             self._note(f"has {self._broken} packets that cannot be decoded")
@@ -91,7 +92,7 @@ class Hearing:
             self._broken += 1
             self._in_a_row += 1
             if self._broken <= _TOLD:
-                self._note(f"has a packet that cannot be decoded: {error}")
+                self._note(f"has a packet that cannot be decoded: {reason(error)}")
             return
         for frame in frames:
             self._end_row(is_edge=not self._has_begun)

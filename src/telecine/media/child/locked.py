@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from av.stream import Stream
 
 from telecine.media.child import opening
-from telecine.media.child.kinds import boxes, ts_packets
+from telecine.media.child.kinds import sample_entries, ts_packets
 from telecine.media.child.reader import Reader
 from telecine.media.child.talk import Refused
 
 _ENTRIES = frozenset({b"encv", b"enca", b"enct", b"drms", b"drmi", b"drmt"})
-_INSIDE = frozenset({b"moov", b"trak", b"mdia", b"minf", b"stbl"})
 
 
 def refusal() -> Refused:
@@ -23,7 +22,7 @@ def refuse_locked_bytes(head: bytes, source: Reader) -> None:
     """Before FFmpeg sees it: scrambled transport streams and encrypted MP4 tracks."""
     if _scrambled(head):
         raise refusal()
-    if head[4:8] in (b"ftyp", b"moov", b"styp", b"wide", b"free", b"mdat") and _has_locked_entry(source):
+    if any(kind in _ENTRIES for kind, _, _ in sample_entries(head, source)):
         raise refusal()
 
 
@@ -45,15 +44,3 @@ def _scrambled(head: bytes) -> bool:
     packets = [one for one in ts_packets(head) if one[3] & 0x10]
     locked = sum(1 for one in packets if one[3] & 0xC0)
     return locked * 2 > len(packets)
-
-
-def _has_locked_entry(source: Reader) -> bool:
-    return any(kind in _ENTRIES for kind in _sample_entries(source, 0, source.size))
-
-
-def _sample_entries(source: Reader, start: int, end: int) -> Iterator[bytes]:
-    for kind, first, last in boxes(source, start, end):
-        if kind in _INSIDE:
-            yield from _sample_entries(source, first, last)
-        elif kind == b"stsd":
-            yield from (entry for entry, _, _ in boxes(source, first + 8, last))

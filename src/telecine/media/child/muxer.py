@@ -10,7 +10,7 @@ import struct
 from telecine.media.child.talk import Refused
 
 _FLAGS = (
-    "cmaf",  # samples are shown at tfdt, with signed offsets: no edit list, no delay per chunk
+    "cmaf",  # no edit list and no delay per chunk: a fragment's first sample is shown at its tfdt
     "frag_keyframe",  # one fragment per GOP
     "frag_discont",  # tfdt is the frame's own time; without it every chunk would begin at 0
     "delay_moov",  # the init is written when the first packet has shown what to write

@@ -32,6 +32,7 @@ DEMUXERS = _names(
     "h264,hevc,vvc,av1,m4v,mpegvideo,vc1,wav,w64,aiff,caf,au,mp3,flac,aac,ac3,eac3,dts,truehd,amr,ape,wv,tta"
 )
 SEEKABLE = frozenset({"mov", "matroska"})  # elsewhere seeking by PTS was measured to give wrong frames
+JUMPING = frozenset({"mpegts", "mpeg", "flv"})  # recordings of what runs anyway, on its clock
 PICTURE_DECODERS = _names(
     "h264,hevc,vvc,mpeg1video,mpeg2video,mpeg4,msmpeg4,msmpeg4v1,msmpeg4v2,h263,h263i,h263p,flv,vp6,vp6a,vp6f,vp7,vp8,"
     "vp9,libvpx,libvpx-vp9,av1,libdav1d,vc1,wmv1,wmv2,wmv3,theora,mjpeg,prores,dnxhd,dvvideo,rawvideo,ffv1,huffyuv,"
@@ -52,10 +53,32 @@ _OPTIONS: Mapping[str, str] = {
     "probesize": str(8 << 20),
     "analyzeduration": "8000000",  # µs; sound that begins later than this is not found
 }
+_ALL_MICROSECONDS = 10**13
 
 
-def open_source(talk: Talk, format: str | None, **options: str) -> InputContainer:
-    """The source of this order, opened by the demuxer of `Source.format`; None: find out which."""
+def open_source(talk: Talk, format: str | None, *, thorough: bool = False, **options: str) -> InputContainer:
+    """The source of this order, opened by the demuxer of `Source.format`; None: find out which.
+
+    `thorough`: all of it is read first, so that tracks are known which begin in the middle of the file.
+    """
+    if thorough:
+        return _rewound(_known(talk, format, {**options, **_whole(talk, options)}))
+    return _known(talk, format, options)
+
+
+def _whole(talk: Talk, options: Mapping[str, str]) -> dict[str, str]:
+    """Without `nobuffer` the demuxer would keep every packet in memory that it has seen."""
+    flags = f"{options.get('fflags', '')}+nobuffer"
+    return {"probesize": str(talk.size + 1), "analyzeduration": str(_ALL_MICROSECONDS), "fflags": flags}
+
+
+def _rewound(container: InputContainer) -> InputContainer:
+    """Back to the first byte: a seek by time may skip the first frames."""
+    container.seek(0, unsupported_byte_offset=True)
+    return container
+
+
+def _known(talk: Talk, format: str | None, options: Mapping[str, str]) -> InputContainer:
     name = None if format is None else format.split(",", maxsplit=1)[0]
     if name is not None and name not in DEMUXERS:
         raise Refused("not_media", f"files of the kind {name!r} are not read", permanent=True)
@@ -115,12 +138,18 @@ def codec_name(stream: Stream) -> str:
     return "an unknown codec" if decoder_name(stream) is None else stream.codec_context.codec.canonical_name
 
 
-def demuxed(container: InputContainer, *streams: Any) -> Iterator[Packet[Any]]:
-    """Packets of these streams. Another one that turns up in mid-film is left out; PyAV stumbles over it at the end."""
+def extradata(stream: Stream) -> bytes:
+    """The stream's parameter sets, as its container has them."""
+    return bytes(stream.codec_context.extradata or b"")
+
+
+def demuxed(container: InputContainer, *streams: Any, late: list[bool] | None = None) -> Iterator[Packet[Any]]:
+    """Packets of these streams. Another one that turns up in mid-film is left out, and noted in `late`."""
     try:
         yield from container.demux(*streams)
-    except IndexError:
-        return
+    except IndexError:  # PyAV stumbles over it at the end
+        if late is not None:
+            late.append(True)
 
 
 def is_damage(error: av.error.FFmpegError) -> bool:
@@ -136,4 +165,4 @@ def stream_of(container: InputContainer, index: int) -> Stream:
 
 
 def _nothing_else(url: str, flags: int, options: Mapping[str, str]) -> NoReturn:
-    raise PermissionError(f"a source may not open other files: {url[:200]!r}")
+    raise Refused("unsupported", "the file refers to other files, and these are not opened", permanent=True)

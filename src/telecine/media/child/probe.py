@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -14,12 +15,14 @@ from av.container import InputContainer
 from av.stream import Disposition, Stream
 from av.video.frame import VideoFrame
 
-from telecine.media.child import opening, turning
+from telecine.media.child import dolby_vision, opening, turning
 from telecine.media.child.complaints import Complaints
 from telecine.media.child.kinds import kind_of
 from telecine.media.child.locked import refusal, refuse_locked_bytes, refuse_locked_streams
 from telecine.media.child.remux import copyable
+from telecine.media.child.side_data import LCEVC, VIEW_ID, hdr_peak, side_data
 from telecine.media.child.talk import Refused, Talk
+from telecine.media.limits import FASTEST
 from telecine.media.orders import Probe
 from telecine.media.plain import to_plain
 from telecine.media.source import Picture, Sound, Source
@@ -34,35 +37,54 @@ _UNSPECIFIED = 2
 
 def run(order: Probe, talk: Talk) -> Mapping[str, Any]:
     """A `Source`, plain."""
-    found: Mapping[str, Any] = to_plain(_probed(talk))
+    found: Mapping[str, Any] = to_plain(_probed(talk, thorough=order.thorough))
     return found
 
 
-def _probed(talk: Talk) -> Source:
+def _probed(talk: Talk, *, thorough: bool = False) -> Source:
     talk.source.seek(0)
     head = _read(talk, _HEAD)
     refuse_locked_bytes(head, talk.source)
-    with _opened(talk, head) as container:
+    dolby_vision.refuse_record(head, talk.source)
+    with _opened(talk, head, thorough=thorough) as container:
         refuse_locked_streams(list(container.streams))
-        picture, warnings = _picture(container)
+        picture, warnings = _picture(container, talk)
         sounds = tuple(_sounds(container, warnings))
+        damage = () if picture is not None else tuple(_broken_promises(container))
+        if damage and not sounds:
+            raise Refused("damaged", f"{damage[0]}: repair the file", permanent=True)
         if picture is None and not sounds:
             raise Refused("no_streams", "the file holds neither video nor audio that can be decoded", permanent=True)
         name = container.format.name.split(",")[0]
-        seekable = picture is None or name in opening.SEEKABLE  # sound alone is read from its begin, always
+        # Sound alone is read from its beginning, always; only a clock that may jump has to be put right first.
+        seekable = name in opening.SEEKABLE or (picture is None and name not in opening.JUMPING)
         if picture is not None and not seekable and not _is_copyable(container, picture):
             warnings.append(f"{picture.codec} cannot be copied: the file is read as it is, which takes longer")
             seekable = True
         return Source(
             format=name,
             size=talk.size,
-            duration=None if container.duration is None else Fraction(container.duration, av.time_base),
+            duration=_duration(container, name),
             picture=picture,
             sounds=sounds,
             streams=len(container.streams),
             seekable=seekable,
+            unclear=any(_is_unclear(stream) for stream in container.streams.audio),
+            thorough=thorough,
             warnings=tuple(warnings),
+            damage=damage,
         )
+
+
+def _duration(container: InputContainer, name: str) -> Fraction | None:
+    """As the container claims it. Matroska says when the film ends, also on a clock that does not begin at zero.
+
+    None where the clock may jump: first and last time say nothing then, and only all packets tell how long it is.
+    """
+    if container.duration is None or name in opening.JUMPING:
+        return None
+    start = container.start_time or 0 if name == "matroska" else 0
+    return Fraction(max(container.duration - max(start, 0), 0), av.time_base)
 
 
 def _is_copyable(container: InputContainer, picture: Picture) -> bool:
@@ -78,10 +100,10 @@ def _read(talk: Talk, length: int) -> bytes:
     return b"".join(parts)
 
 
-def _opened(talk: Talk, head: bytes) -> InputContainer:
+def _opened(talk: Talk, head: bytes, *, thorough: bool) -> InputContainer:
     with Complaints(av.logging.ERROR) as complaints:
         try:
-            return opening.open_source(talk, None)
+            return opening.open_source(talk, None, thorough=thorough)
         except (av.error.FFmpegError, ValueError) as error:
             if isinstance(error, (av.error.MemoryError, av.error.OSError)) and not isinstance(error, ValueError):
                 raise
@@ -99,7 +121,7 @@ def _unreadable(head: bytes, said: Sequence[str]) -> Refused:
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
-def _picture(container: InputContainer) -> tuple[Picture | None, list[str]]:
+def _picture(container: InputContainer, talk: Talk) -> tuple[Picture | None, list[str]]:
     """The best stream that really gives frames. A film whose pictures cannot be decoded is not taken for sound."""
     warnings: list[str] = []
     fault: Refused | None = None
@@ -108,19 +130,32 @@ def _picture(container: InputContainer) -> tuple[Picture | None, list[str]]:
             message = f"its video stream {stream.index} is {opening.codec_name(stream)}, which is not decoded"
             fault = fault or Refused("unsupported", message, permanent=True)
             continue
-        if nth:  # a seek to the begin may skip a transport stream's first frames: not without need
-            container.seek(0)
-        seen = _FirstFrames(container, stream)
+        # Seeking to the start may skip the first frames of a transport stream, or fail: each stream is read anew.
+        again = opening.open_source(talk, container.format.name) if nth else container
+        mine = opening.stream_of(again, stream.index)
+        seen = _FirstFrames(again, mine)
         if seen.frames:
-            return _described(stream, seen.frames, warnings), warnings
+            return _described(mine, seen.frames, warnings), warnings
         if seen.packets:
             message = f"no frame of its video stream {stream.index} can be decoded"
             fault = fault or Refused("damaged", message, permanent=True)
-        else:
+        elif not _is_promised(stream):
             warnings.append(f"video stream {stream.index} is empty")
     if fault is not None:
         raise fault
     return None, warnings
+
+
+def _broken_promises(container: InputContainer) -> Iterator[str]:
+    """Video streams that the container describes at length, and of which not one packet can be found."""
+    for stream in _candidates(container):
+        if _is_promised(stream):
+            what = f"{stream.frames} frames" if stream.frames else f"{float(stream.duration * stream.time_base):.1f} s"
+            yield f"its video stream {stream.index} promises {what}, and none of it can be read"
+
+
+def _is_promised(stream: Any) -> bool:
+    return bool(stream.frames or stream.duration)
 
 
 def _candidates(container: InputContainer) -> list[Any]:
@@ -165,11 +200,13 @@ class _FirstFrames:
 
 def _described(stream: Any, frames: Sequence[VideoFrame], warnings: list[str]) -> Picture:
     frame = frames[0]
+    dolby_vision.refuse_frame(frame)
+    warnings.extend(left_out(side_data(frame)))
     turn = turning.of_frame(frame)
     if not turn.exact:
         warnings.append("the display matrix turns by less than a quarter: rounded")
     context = stream.codec_context
-    return Picture(
+    picture = Picture(
         stream=stream.index,
         codec=opening.codec_name(stream),
         width=frame.width,
@@ -180,13 +217,28 @@ def _described(stream: Any, frames: Sequence[VideoFrame], warnings: list[str]) -
         mirrored=turn.mirrored,
         pixels=frame.format.name,
         depth=max(one.bits for one in frame.format.components),
-        rate=stream.guessed_rate or stream.average_rate,
+        rate=_rate(stream),
         primaries=_code(frame.color_primaries, context.color_primaries),
         transfer=_code(frame.color_trc, context.color_trc),
         matrix=_code(frame.colorspace, context.colorspace),
         full_range=2 in (frame.color_range, context.color_range) or frame.format.name.startswith("yuvj"),
         interlaced=any(one.interlaced_frame for one in frames),
     )
+    return replace(picture, peak=hdr_peak(frames)) if picture.is_hdr else picture
+
+
+def left_out(carried: Mapping[int, bytes]) -> Iterator[str]:
+    """What a picture has besides the layer that is decoded, by its side data."""
+    if VIEW_ID in carried:
+        yield "the video is spatial (MV-HEVC): only its base view is used, which is the picture of one eye"
+    if LCEVC in carried:
+        yield "the video has an LCEVC enhancement, which is not applied: its base layer is used"
+
+
+def _rate(stream: Any) -> Fraction | None:
+    """As the container says it. Where it says nothing FFmpeg takes the ticks of its clock for frames: 1000 a second."""
+    rate: Fraction | None = stream.guessed_rate or stream.average_rate
+    return rate if rate is not None and rate <= FASTEST else None
 
 
 def _sar(stream: Any) -> Fraction:
@@ -203,13 +255,19 @@ def _code(of_frame: int, of_stream: int) -> int:
 
 def _sounds(container: InputContainer, warnings: list[str]) -> Iterator[Sound]:
     for stream in container.streams.audio:
-        context = stream.codec_context
         if not opening.decoder_is_allowed(stream):
             warnings.append(f"audio stream {stream.index} is left out: {opening.codec_name(stream)} is not decoded")
-        elif not (context.sample_rate and context.channels):
-            warnings.append(f"audio stream {stream.index} is left out: nothing of it was found in the head")
+        elif _is_unclear(stream):
+            codec = opening.codec_name(stream)
+            warnings.append(f"audio stream {stream.index} ({codec}) is left out: nothing of it was found")
         else:
             yield _sound(stream)
+
+
+def _is_unclear(stream: Any) -> bool:
+    """Whether the container announces a track that can be decoded, and what was read holds nothing of it."""
+    context = stream.codec_context
+    return opening.decoder_is_allowed(stream) and not (context.sample_rate and context.channels)
 
 
 def _sound(stream: Any) -> Sound:

@@ -94,16 +94,33 @@ class Reader:
         self._source = source
         self._at = 0
         self.size = source.size
+        self.failure: SourceFailed | None = None  # FFmpeg may take a failed read for the end of the file
 
     def read(self, length: int = -1) -> bytes:
         left = max(0, self.size - self._at)
         wanted = left if length < 0 else min(length, left)
-        if wanted == 0:
+        if wanted == 0 or self.failure is not None:  # it was raised once; whoever asks on gets an end
             return b""
-        got = self._source.at(self._at, wanted)
-        if not got:
-            raise SourceFailed(f"the source ends at {self._at}, but it had {self.size} bytes")
+        got = self._got(wanted)
         self._at += len(got)
+        return got
+
+    def check(self) -> None:
+        """Raise what went wrong with the source, if anything did: nothing made since then is to be trusted."""
+        if self.failure is not None:
+            raise self.failure
+
+    def _got(self, wanted: int) -> bytes:
+        try:
+            got = self._source.at(self._at, wanted)
+            if not got:
+                raise SourceFailed(f"the source ends at {self._at}, but it had {self.size} bytes")
+        except SourceFailed as error:
+            self.failure = error
+            raise
+        except OSError as error:
+            self.failure = SourceFailed(f"the source cannot be read: {os.strerror(error.errno or 0)}")
+            raise self.failure from error
         return got
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:

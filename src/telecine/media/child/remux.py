@@ -8,54 +8,34 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import av
 import av.error
 import av.logging
-from av.audio.frame import AudioFrame
-from av.audio.resampler import AudioResampler
 from av.bitstream import BitStreamFilterContext
 from av.container import InputContainer
 from av.packet import Packet
 
 from telecine.media.child import opening
 from telecine.media.child.complaints import Complaints
+from telecine.media.child.error_report import reason
+from telecine.media.child.frame_order import REORDERED, is_shown_in_order, is_suspicious
+from telecine.media.child.h264_fields import FieldPairs
 from telecine.media.child.kinds import missing_bytes
-from telecine.media.child.retiming import is_whole, retimed
+from telecine.media.child.retiming import retimed, with_decode_times
+from telecine.media.child.splices import Leap, Splices, Track, find_splices
+from telecine.media.child.stream_clock import StreamClock
+from telecine.media.child.stream_copy import CopiedStream, RecodedStream, add_stream
 from telecine.media.child.talk import Refused, Talk
-from telecine.media.orders import Remux
+from telecine.media.orders import LATE_STREAMS, Remux
 
 REMUXED = "remuxed.mkv"
 _TIMELESS = frozenset({"avi", "h264", "hevc", "vvc"})  # they count packets, as they are decoded
-_REORDERED = frozenset({"h264", "hevc", "vvc"})  # of older codecs, FFmpeg's parsers know the order
-_MUXER = {"fflags": "+bitexact", "avoid_negative_ts": "make_non_negative"}
-
-
-@dataclass(slots=True)
-class _Clock:
-    """Times of one stream as a muxer accepts them: each packet has one, and decoding order never goes back."""
-
-    times: Mapping[int, int] = field(default_factory=dict)  # by the packet's number: what decoding has shown
-    seen: list[int | None] = field(default_factory=list)  # as the file has them
-    last: int | None = None
-    mended: int = 0
-    damaged: int = 0
-
-    def mend(self, packet: Packet[Any]) -> None:
-        self.damaged += packet.is_corrupt
-        pts, dts = self.times.get(len(self.seen), packet.pts), packet.dts
-        self.seen.append(packet.pts)
-        if pts is None:
-            pts = dts if dts is not None else (self.last or 0) + (packet.duration or 1)
-        if dts is None:
-            dts = pts if self.last is None else self.last
-        dts = min(dts, pts) if self.last is None else max(min(dts, pts), self.last)
-        self.mended += pts != packet.pts
-        self.last = packet.dts = dts
-        packet.pts = max(pts, dts)
+_WRAP = Fraction(1 << 33, 90_000)  # seconds until the clock of MPEG systems begins again
+_MUXER = {"fflags": "+bitexact", "avoid_negative_ts": "make_zero"}
 
 
 @cache
@@ -67,15 +47,21 @@ def copyable() -> frozenset[str]:
 
 def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
     """Where the file lies, which stream became which, and what had to be mended."""
-    clocks = {index: _Clock() for index in order.streams}
+    clocks = _clocks(order, talk)
     damaged = _copied(order, talk, clocks)
-    if all(clock.last is None for clock in clocks.values()):
+    if all(clock.is_empty for clock in clocks.values()):
         raise Refused("damaged", "nothing of the file can be read", permanent=True)
-    broken = [index for index, sure in _pictures(order, talk) if not (sure and is_whole(clocks[index].seen))]
+    splices = Splices() if order.format in _TIMELESS else find_splices({n: one.track for n, one in clocks.items()})
+    for index, clock in clocks.items():
+        clock.cuts = splices.cuts.get(index, ())
+    broken = [n for n, one in clocks.items() if one.track.is_picture and not _has_times(order, talk, n, one)]
     if broken:
         talk.note("the file does not say when each frame is shown: decoding once to find their order")
+    for leap in splices.leaps:
+        talk.note(_told(leap, order.format))
+    if broken or splices.cuts:
         times = {index: _shown(order, talk, index, clocks[index]) for index in broken}
-        clocks = {index: _Clock(times.get(index, {})) for index in order.streams}
+        clocks = _clocks(order, talk, splices, times)
         damaged = _copied(order, talk, clocks)
     return {
         "path": REMUXED,
@@ -83,33 +69,79 @@ def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
         "streams": {str(index): number for number, index in enumerate(order.streams)},
         "mended": sum(clock.mended for clock in clocks.values()),
         "damaged": damaged + sum(clock.damaged for clock in clocks.values()),
+        "leaps": [_told(leap, order.format) for leap in splices.leaps],
     }
 
 
-def _copied(order: Remux, talk: Talk, clocks: Mapping[int, _Clock]) -> int:
+def _clocks(
+    order: Remux, talk: Talk, splices: Splices | None = None, times: Mapping[int, Mapping[int, int]] | None = None
+) -> dict[int, StreamClock]:
+    """A clock for each stream, with what is known of it."""
+    clocks: dict[int, StreamClock] = {}
+    with _opened(order, talk) as source:
+        for index in order.streams:
+            stream = opening.stream_of(source, index)
+            clocks[index] = StreamClock(
+                track=Track(stream.time_base or Fraction(1, 90_000), stream.type == "video"),
+                is_timeless=order.format in _TIMELESS,
+                times=with_decode_times((times or {}).get(index, {})),
+                cuts=splices.cuts.get(index, ()) if splices is not None else (),
+            )
+    return clocks
+
+
+def _told(leap: Leap, format: str) -> str:
+    delta = leap.delta
+    if format in ("mpegts", "mpeg") and delta > _WRAP / 2:
+        delta -= _WRAP  # FFmpeg takes a clock that goes back for one that has begun again
+    way = "forward" if delta > 0 else "back"
+    return f"the clock jumps {way} by {float(abs(delta)):.1f} s where the film is {float(leap.at):.1f} s old"
+
+
+def _copied(order: Remux, talk: Talk, clocks: dict[int, StreamClock]) -> int:
     """Write the new file; how often the demuxer complained, and whether the file is whole."""
+    try:
+        return _copied_once(order, talk, clocks)
+    except av.error.ArgumentError:
+        # The muxer holds packets back, so that it does not say which one it refuses; AAC without a header, for one.
+        talk.note("its sound cannot be copied as it is, so it is coded again without loss")
+        for index, clock in clocks.items():
+            clocks[index] = clock.restarted()
+        return _copied_once(order, talk, clocks, recode=True)
+
+
+def _copied_once(order: Remux, talk: Talk, clocks: Mapping[int, StreamClock], *, recode: bool = False) -> int:
     path = talk.scratch / REMUXED
     broken: list[av.error.FFmpegError] = []
+    late: list[bool] = []
     with (
         Complaints(av.logging.ERROR) as complaints,
         _opened(order, talk) as source,
         av.open(str(path), "w", format="matroska", container_options=_MUXER) as out,
     ):
-        targets = {index: _target(out, opening.stream_of(source, index)) for index in order.streams}
-        for index, packet in _packets(source, order, broken):
-            clocks[index].mend(packet)
+        targets = {index: _target(out, opening.stream_of(source, index), recode) for index in order.streams}
+        for number, (index, packet) in enumerate(_packets(source, order, broken, late)):
             talk.progress(max(packet.pos or 0, 0))
-            _put(targets[index].taken(packet), out, broken)
+            if clocks[index].mend(packet, number):
+                _put(targets[index].take(packet), out, broken)
         for target in targets.values():
-            _put(target.taken(None), out, broken)
+            _put(target.take(None), out, broken)
         said = complaints.of(order.format)
+    damaged = sum(target.damaged for target in targets.values())
+    if late:
+        talk.note(LATE_STREAMS)
     for line in said:
         talk.note(line)
-    for sentence in {f"not all of the file can be read: {error.strerror}" for error in broken}:
+    for sentence in {f"not all of the file can be read: {reason(error)}" for error in broken}:
         talk.note(sentence)
     if missing := missing_bytes(talk.source):
         talk.note(f"the file lacks its last {missing} bytes")
-    return len(broken) + len(said) + bool(missing)
+    return len(broken) + len(said) + damaged + bool(missing)
+
+
+def _target(out: Any, stream: Any, recode: bool) -> CopiedStream | RecodedStream:
+    can_hold = opening.decoder_name(stream) in copyable() and not (recode and stream.type == "audio")
+    return add_stream(out, stream, can_hold=can_hold)
 
 
 def _put(packets: Iterable[Packet[Any]], out: Any, broken: list[av.error.FFmpegError]) -> None:
@@ -122,74 +154,24 @@ def _put(packets: Iterable[Packet[Any]], out: Any, broken: list[av.error.FFmpegE
 
 
 def _opened(order: Remux, talk: Talk) -> InputContainer:
-    return opening.open_source(talk, order.format, fflags="+genpts")
-
-
-def _target(out: Any, stream: Any) -> _Copied | _Recoded:
-    """The same stream in the new file, with its language, title, flags and display matrix."""
-    if opening.decoder_name(stream) in copyable():
-        target: _Copied | _Recoded = _Copied(out, stream)
-    elif stream.type == "audio":
-        target = _Recoded(out, stream)
-    else:
-        message = f"{opening.codec_name(stream)} cannot be copied into a file in which one can seek"
-        raise Refused("unsupported", message, permanent=True)
-    for name in ("language", "title"):
-        if name in stream.metadata:
-            target.stream.metadata[name] = stream.metadata[name]
-    target.stream.disposition = stream.disposition
-    return target
-
-
-class _Copied:
-    """Packets as they are."""
-
-    def __init__(self, out: Any, stream: Any) -> None:
-        self.stream: Any = out.add_stream_from_template(stream, opaque=True)  # else it needs an encoder of that name
-
-    def taken(self, packet: Packet[Any] | None) -> list[Packet[Any]]:
-        if packet is None:
-            return []
-        packet.stream = self.stream
-        return [packet]
-
-
-class _Recoded:
-    """Sound that Matroska cannot hold (LATM, Blu-ray's PCM): decoded, and kept without loss."""
-
-    def __init__(self, out: Any, stream: Any) -> None:
-        opening.prepare(stream)
-        self._source = stream
-        context = stream.codec_context
-        self.stream: Any = out.add_stream("flac", rate=context.sample_rate, layout=context.layout.name)
-        self.stream.codec_context.format = "s32"
-        self._kind = AudioResampler(format="s32", layout=context.layout.name, rate=context.sample_rate)
-
-    def taken(self, packet: Packet[Any] | None) -> list[Packet[Any]]:
-        try:
-            frames = self._source.decode(packet)
-        except av.error.FFmpegError as error:
-            if not opening.is_damage(error):
-                raise
-            return []  # a gap: whoever listens fills it
-        even: list[AudioFrame | None] = [one for frame in frames for one in self._kind.resample(frame)]
-        if packet is None:
-            even += [*self._kind.resample(None), None]
-        return [one for frame in even for one in self.stream.encode(frame)]
+    return opening.open_source(talk, order.format, thorough=order.thorough, fflags="+genpts")
 
 
 def _packets(
-    source: InputContainer, order: Remux, broken: list[av.error.FFmpegError]
+    source: InputContainer, order: Remux, broken: list[av.error.FFmpegError], late: list[bool] | None = None
 ) -> Iterator[tuple[int, Packet[Any]]]:
     """Filled packets, each with the number of the stream it came from; why they end too early goes into `broken`."""
     streams = [opening.stream_of(source, index) for index in order.streams]
     unpackers = {one.index: _unpacker(one) for one in streams if opening.codec_name(one) == "mpeg4"}
+    pairs = {one.index: FieldPairs(opening.extradata(one)) for one in streams if opening.codec_name(one) == "h264"}
     try:
-        for packet in opening.demuxed(source, *streams):
+        for packet in opening.demuxed(source, *streams, late=late):
             index = packet.stream_index
             if index in unpackers:
                 unpacked = unpackers[index].filter(packet if packet.size else None)
                 yield from ((index, one) for one in unpacked if one.size)
+            elif index in pairs:
+                yield from ((index, one) for one in pairs[index].take(packet if packet.size else None))
             elif packet.size:
                 yield index, packet
     except av.error.FFmpegError as error:
@@ -203,16 +185,20 @@ def _unpacker(stream: Any) -> BitStreamFilterContext:
     return BitStreamFilterContext("mpeg4_unpack_bframes", stream)
 
 
-def _pictures(order: Remux, talk: Talk) -> Iterator[tuple[int, bool]]:
-    """The video streams; False: this container has no room for the order in which their frames are shown."""
+def _has_times(order: Remux, talk: Talk, index: int, clock: StreamClock) -> bool:
+    """Does the file say when each frame is shown?"""
+    if not clock.is_whole:
+        return False
     with _opened(order, talk) as source:
-        for index in order.streams:
-            stream = opening.stream_of(source, index)
-            if stream.type == "video":
-                yield index, not (order.format in _TIMELESS and opening.codec_name(stream) in _REORDERED)
+        stream = opening.stream_of(source, index)
+        if order.format in _TIMELESS and opening.codec_name(stream) in REORDERED:
+            return False
+        if not is_suspicious(stream, ascends=clock.ascends):
+            return True
+    return is_shown_in_order(talk, order.format, index)
 
 
-def _shown(order: Remux, talk: Talk, index: int, clock: _Clock) -> dict[int, int]:
+def _shown(order: Remux, talk: Talk, index: int, clock: StreamClock) -> dict[int, int]:
     """When each packet's frame is shown. Packets get their number as time: frames come out in order and tell it."""
     numbers: list[int] = []
     step = 0

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 
 def is_whole(times: Sequence[int | None]) -> bool:
     """Has every frame a time, and each its own?"""
     return None not in times and len(set(times)) == len(times)
+
+
+def ascends(times: Sequence[int | None]) -> bool:
+    """Is no frame shown before one that comes earlier in the file?"""
+    known = [time for time in times if time is not None]
+    return all(before <= after for before, after in pairwise(known))
 
 
 def retimed(shown: Sequence[int], times: Sequence[int | None], step: int) -> dict[int, int]:
@@ -35,6 +41,14 @@ def retimed(shown: Sequence[int], times: Sequence[int | None], step: int) -> dic
     for nth in range(last_at, len(shown)):
         found[shown[nth]] = last + (nth - last_at) * step
     return found
+
+
+def with_decode_times(times: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """Each packet's PTS with a DTS: ascending by the packet's number, and never later than the PTS."""
+    numbers = sorted(times)
+    ascending = sorted(times.values())
+    lead = max((early - times[number] for number, early in zip(numbers, ascending, strict=True)), default=0)
+    return {number: (times[number], early - lead) for number, early in zip(numbers, ascending, strict=True)}
 
 
 def _kept(times: Sequence[int | None]) -> list[tuple[int, int]]:

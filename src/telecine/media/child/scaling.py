@@ -1,8 +1,8 @@
 """From a decoded frame to the picture of each rung: upright, square pixels, right size, 8 bit, right colour.
 
-    buffer ─ deinterlace? ─ mirror? ─ turn? ─ colour? ─ split ─┬─ scale ─ sink 1080p
-                                                               └─ scale ─ split ─┬─ sink 720p
-                                                                                 └─ scale ─ sink 360p …
+    buffer ─ mirror? ─ turn? ─ tone map or colour? ─ split ─┬─ scale ─ sink 1080p
+                                                           └─ scale ─ split ─┬─ sink 720p
+                                                                             └─ scale ─ sink 360p …
 
 Rungs of one size share their picture, and a rung is scaled from another's where the plan says so.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
 from av.error import BlockingIOError as NothingYet
@@ -23,7 +24,7 @@ from av.filter import Graph
 from av.filter.context import FilterContext
 from av.video.frame import VideoFrame
 
-from telecine.media import colour
+from telecine.media import colour, tone_map
 from telecine.media.child.talk import Refused
 from telecine.media.families import family_of
 from telecine.media.orders import Rung
@@ -40,13 +41,16 @@ _MATRICES = {1: "bt709", 4: "fcc", 5: "bt470bg", 6: "smpte170m", 7: "smpte240m",
 class Scaler:
     """Pictures for these rungs, from frames like the first."""
 
-    def __init__(self, picture: Picture, rungs: Sequence[Rung], frame: VideoFrame, *, threads: int) -> None:
+    def __init__(
+        self, picture: Picture, rungs: Sequence[Rung], frame: VideoFrame, *, threads: int, scratch: Path
+    ) -> None:
         self._picture = picture
         self._kind = _kind_of(frame)
         self.rungs = tuple(rungs)
         self._tags = _tags(picture, frame)
+        self._scratch = scratch
         # Light is converted once for all rungs: the scaler takes seconds to make its tables.
-        self._colour = (*rungs[0].colour[:2], self._tags[2])
+        self._colour = (*rungs[0].colour[:2], _RGB if picture.is_hdr else self._tags[2])
         self._graph = Graph()
         self._graph.threads = threads
         self._sinks = self._branches(self._head(frame))
@@ -84,7 +88,7 @@ class Scaler:
         for rung, sink, waiting in zip(self.rungs, self._sinks, self._inside, strict=True):
             while waiting and (frame := _pulled(sink)):
                 numbers = waiting.popleft()
-                if frame.time != numbers.start:  # in seconds: a deinterlacer counts in halves of them
+                if frame.time != numbers.start:
                     raise Refused("filter_failed", f"the filters made frame {frame.time} where {numbers.start} belongs")
                 yield rung, numbers, frame
 
@@ -107,14 +111,32 @@ class Scaler:
         return at
 
     def _corrections(self) -> Iterator[tuple[str, str | None]]:
-        if self._picture.interlaced:
-            # Within one frame, as many frames out as in. bwdif is better, but looks at the frames beside it.
-            yield "estdif", "mode=frame:deint=interlaced"
+        # Encoders write some of it into the stream: captions, which the master playlist denies, above all.
+        yield "sidedata", "mode=delete"
         if self._picture.mirrored:
             yield "hflip", None
         yield from _TURNS.get(self._picture.rotation, ())
-        if words := _conversion(self._tags[:3], self._colour):
+        if self._picture.is_hdr:
+            yield from self._tone_mapping()
+        elif words := _conversion(self._tags[:3], self._colour):
             yield "scale", ":".join(words)
+
+    def _tone_mapping(self) -> Iterator[tuple[str, str | None]]:
+        """Through the table of `tone_map`. FFmpeg is fastest with 16 bits here, in twice the speed of 10."""
+        if size := self.rungs[0].tone_mapped_at:
+            yield "scale", f"w={size[0]}:h={size[1]}:flags=bicubic"
+        yield "format", "gbrp16le"
+        yield "lut3d", f"file={_escaped(self._table())}:interp=tetrahedral"
+        yield "setparams", "color_primaries=bt709:color_trc=bt709:colorspace=gbr:range=pc"
+
+    def _table(self) -> Path:
+        """The table as a file in the scratch folder: that is the only way in for this filter."""
+        path = self._scratch / "tone-map.cube"
+        if not path.exists():
+            peak = self._picture.peak or tone_map.USUAL_PEAK
+            primaries, transfer = self._tags[:2]
+            path.write_text(tone_map.cube(transfer=transfer, primaries=primaries, peak=peak), encoding="utf-8")
+        return path
 
     def _branches(self, head: FilterContext) -> list[FilterContext]:
         """A tree of scalers over the head, and a sink for each rung, in their order."""
@@ -182,6 +204,11 @@ def _conversion(had: colour.Colour, wanted: colour.Colour) -> list[str]:
     if had[1] != wanted[1]:
         words.append(f"out_transfer={_TRANSFERS[wanted[1]]}")
     return words
+
+
+def _escaped(path: Path) -> str:
+    """A path as an option of a filter."""
+    return "".join(f"\\{one}" if one in r"\':" else one for one in str(path))
 
 
 def _pulled(sink: FilterContext) -> VideoFrame | None:

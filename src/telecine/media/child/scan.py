@@ -6,7 +6,7 @@ import json
 import struct
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +18,10 @@ from av.packet import Packet
 
 from telecine.media.child import opening
 from telecine.media.child.complaints import Complaints
+from telecine.media.child.error_report import reason
+from telecine.media.child.frame_order import is_shown_in_order, is_suspicious
+from telecine.media.child.h264_fields import FieldCount
+from telecine.media.child.head import first_frames, undecodable_head
 from telecine.media.child.kinds import missing_bytes
 from telecine.media.child.locked import refusal
 from telecine.media.child.talk import Refused, Talk
@@ -41,9 +45,15 @@ class _Film:
     damaged: int = 0
     last: int | None = None
     last_duration: int = 0
+    fields: FieldCount | None = None  # of H.264
+    ascends: bool = True  # no time is earlier than one before it in the file
+    keyless: int = 0  # frames in the file before its first keyframe
+    undecodable: int = 0  # frames at the beginning that are left out
 
     def add(self, packet: Packet[Any]) -> None:
         self.damaged += packet.is_corrupt
+        if self.fields is not None:
+            self.fields.add(packet)
         if packet.pts is None:
             self.untimed += not packet.is_discard
             return
@@ -53,6 +63,8 @@ class _Film:
             self.discarded += 1
             return
         self.pts.append(packet.pts)
+        self.keyless += not self.keys
+        self.ascends &= self.last is None or packet.pts > self.last
         if self.last is None or packet.pts > self.last:
             self.last, self.last_duration = packet.pts, packet.duration or 0
 
@@ -64,13 +76,16 @@ class _Track:
     rate: int
     start: int | None = None
     end: int | None = None
+    last: int | None = None
 
     def add(self, packet: Packet[Any]) -> None:
         if packet.pts is None or packet.is_discard:
             return
         before, after = self._dropped(packet)
         start = packet.pts + before
-        end = packet.pts + (packet.duration or 0) - after
+        step = 0 if self.last is None else max(0, packet.pts - self.last)
+        self.last = packet.pts
+        end = packet.pts + (packet.duration or step) - after  # one without a duration lasts as long as the one before
         self.start = start if self.start is None else min(start, self.start)
         self.end = end if self.end is None else max(end, self.end)
 
@@ -93,6 +108,9 @@ def run(order: Scan, talk: Talk) -> Mapping[str, Any]:
         opening.open_source(talk, order.format) as container,
     ):
         gave_up = _read_all(container, order, talk, (film, tracks))
+        is_suspect = order.picture is not None and is_suspicious(
+            opening.stream_of(container, order.picture.stream), ascends=film.ascends
+        )
         bases = {one.index: one.time_base for one in container.streams}
         said = complaints.of(order.format)  # not the parsers': a stream may begin in the middle of a GOP
     for line in said:
@@ -101,7 +119,12 @@ def run(order: Scan, talk: Talk) -> Mapping[str, Any]:
     if missing := missing_bytes(talk.source):
         talk.note(f"the file lacks its last {missing} bytes")
         film.damaged += 1
+    if order.picture is not None:
+        _behead(film, order, talk, order.picture.stream)
     packets = None if order.picture is None else _packets(order.picture, film, bases)
+    if packets is not None and order.picture is not None and is_suspect:
+        in_order = is_shown_in_order(talk, order.format, order.picture.stream)
+        packets = replace(packets, unordered=not in_order)
     sounds = [_samples(sound, tracks[sound.stream], bases) for sound in order.sounds if _heard(tracks, sound)]
     path = talk.scratch / INDEX
     _write(path, packets, film, sounds)
@@ -112,6 +135,7 @@ def run(order: Scan, talk: Talk) -> Mapping[str, Any]:
         "keys": len(film.keys),
         "untimed": film.untimed,
         "discarded": film.discarded,
+        "undecodable": film.undecodable,
         "damaged": film.damaged,
         "sounds": len(sounds),
     }
@@ -121,6 +145,8 @@ def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_F
     """Sort every packet in; 1 if the demuxer gave up."""
     film, tracks = into
     video = None if order.picture is None else order.picture.stream
+    if order.picture is not None and order.picture.codec == "h264":
+        film.fields = FieldCount(opening.extradata(opening.stream_of(container, order.picture.stream)))
     wanted = [opening.stream_of(container, index) for index in (*([] if video is None else [video]), *tracks)]
     try:
         for packet in _filled(container, wanted):
@@ -132,9 +158,21 @@ def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_F
     except av.error.FFmpegError as error:
         if not opening.is_damage(error):
             raise
-        talk.note(f"the file cannot be read to its end: {error}")
+        talk.note(f"the file cannot be read to its end: {reason(error)}")
         return 1
     return 0
+
+
+def _behead(film: _Film, order: Scan, talk: Talk, stream: int) -> None:
+    """Leave out frames at the beginning that no decoder gives."""
+    key = film.keys[0] if film.keys else None
+    early = [] if key is None else [time for time in film.pts if time < key]
+    if key is None or not early:
+        return
+    frames = first_frames(talk, order.format, stream)
+    gone = undecodable_head(frames, early, key, is_cut=bool(film.keyless))
+    film.undecodable = len(gone)
+    film.pts = array("q", (time for time in film.pts if time not in gone))
 
 
 def _filled(container: InputContainer, wanted: Sequence[Any]) -> Iterator[Packet[Any]]:
@@ -172,6 +210,7 @@ def _packets(picture: Picture, film: _Film, bases: Mapping[int, Fraction | None]
         discarded=film.discarded,
         damaged=film.damaged,
         last_duration=film.last_duration,
+        second_fields=film.fields.seconds if film.fields is not None else 0,
     )
 
 

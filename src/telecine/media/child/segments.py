@@ -130,6 +130,7 @@ def check(parts: list[Fragment], timing: Timing, number: int, rung: str) -> None
         else "other fragments" if [part.start for part in parts] != begins
         else "other durations" if sum(part.duration for part in parts) != len(frames) * step
         else "other sequence numbers" if [part.sequence for part in parts] != sequence
+        else "pictures that are shown before they are decoded" if any(min(part.shifts) < 0 for part in parts)
         else "a fragment that begins without a keyframe" if not all(part.first_is_key for part in parts)
         else None
     )  # fmt: skip

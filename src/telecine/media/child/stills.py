@@ -14,6 +14,7 @@ import av.error
 from av.video.frame import VideoFrame
 
 from telecine.media.child import jpeg, opening
+from telecine.media.child.error_report import reason
 from telecine.media.child.talk import Refused, Talk
 from telecine.media.orders import MakePoster, MakeSprites, Still
 
@@ -98,7 +99,7 @@ def first_frame(still: Still, talk: Talk) -> VideoFrame:
             found: VideoFrame = frames[0]
             return found
     except (av.error.FFmpegError, IndexError, StopIteration) as error:
-        raise Refused("no_picture", f"no picture can be decoded at {float(still.at):.3f} s: {error}") from error
+        raise Refused("no_picture", f"no picture can be decoded at {float(still.at):.3f} s: {reason(error)}") from error
 
 
 def looked_at(frame: VideoFrame) -> Look:

@@ -147,6 +147,7 @@ class Talk:
 
     def segment(self, segment: Segment) -> None:
         """Say it. Whoever closes the next one asks first whether it may."""
+        self._check_source()
         self._unrecorded.setdefault(segment.rung, set()).add(segment.number)
         self.say(segment=segment)
 
@@ -179,10 +180,15 @@ class Talk:
 
     def done(self, result: Mapping[str, Any]) -> None:
         """The last word. It waits until everything that was said is recorded."""
+        self._check_source()
         while any(self._unrecorded.values()):
             self._hear_ack()
         self._say_progress(self._frames)
         self.say(done=result)
+
+    def _check_source(self) -> None:
+        if self._source is not None:
+            self._source.check()
 
     def _say_progress(self, frames: float) -> None:
         if frames != self._frames_said:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 from av.sidedata.sidedata import Type
 from av.video.frame import VideoFrame
+
+from telecine.media.child.side_data import of_kind
 
 _MATRIX = struct.Struct("=9i")
 
@@ -23,11 +24,8 @@ class Turn:
 
 def of_frame(frame: VideoFrame) -> Turn:
     """FFmpeg hands the container's matrix on to each decoded frame; PyAV itself turns nothing."""
-    datas: Any = frame.side_data
-    for data in datas:
-        if data.type is Type.DISPLAYMATRIX:
-            return of_matrix(_MATRIX.unpack(bytes(data)[: _MATRIX.size]))
-    return Turn()
+    matrix = of_kind(frame, Type.DISPLAYMATRIX)
+    return Turn() if matrix is None else of_matrix(_MATRIX.unpack(matrix[: _MATRIX.size]))
 
 
 def of_matrix(matrix: tuple[int, ...]) -> Turn:

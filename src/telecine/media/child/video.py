@@ -17,7 +17,9 @@ from av.video.frame import VideoFrame
 
 from telecine.media.boxes import Damaged
 from telecine.media.child import sandbox
+from telecine.media.child.deinterlacing import deinterlaced
 from telecine.media.child.encoder import Encoder, black, timing_of
+from telecine.media.child.error_report import reason
 from telecine.media.child.frames import Frames
 from telecine.media.child.scaling import Scaler
 from telecine.media.child.segments import Segments
@@ -38,9 +40,15 @@ def run(order: EncodeVideo, talk: Talk) -> Mapping[str, Any]:
     if not works:
         return {"frames": 0, "failed": []}
     chunk = _Chunk(order, talk, works)
-    frames = Frames(order, talk, min(work.first for work in works), max(work.last for work in works))
-    for numbers, frame in frames:
-        chunk.take(numbers, frame)
+    first, last = min(work.first for work in works), max(work.last for work in works)
+    frames = Frames(order, talk, first, last)
+    pictures: Iterable[tuple[range, VideoFrame]] = frames
+    if order.picture.interlaced:
+        frames = Frames(order, talk, order.first, order.first + len(order.times))
+        pictures = deinterlaced(frames, order.limits.threads)
+    for numbers, picture in pictures:
+        if wanted := range(max(first, numbers.start), min(last, numbers.stop)):
+            chunk.take(wanted, picture)
     chunk.end()
     _tell_damage(frames, talk)
     if len(chunk.failed) == len(works):
@@ -96,7 +104,13 @@ class _Chunk:
             rungs = self._lacking(numbers)  # one may have failed by what came out
         if rungs:
             if self._scaler is None:
-                self._scaler = Scaler(self._order.picture, rungs, frame, threads=self._order.limits.threads)
+                self._scaler = Scaler(
+                    self._order.picture,
+                    rungs,
+                    frame,
+                    threads=self._order.limits.threads,
+                    scratch=self._talk.scratch,
+                )
             self._hold(self._scaler.put(frame, numbers))
             self._turns += len(numbers)  # a still stands for many: it is given at once, as ever
             if self._turns >= in_a_row(rungs, self._order):
@@ -135,7 +149,9 @@ class _Chunk:
     def _fail(self, rung: Rung, error: Exception) -> None:
         if sandbox.is_out_of_memory(error, self._order.limits.memory):
             raise error  # the limit is the whole child's
-        told = error if isinstance(error, Refused) else Refused("encoder_failed", f"{rung.name}: {error}")
+        told = (
+            error if isinstance(error, Refused) else Refused("encoder_failed", f"the encoder failed: {reason(error)}")
+        )
         self.failed[rung.name] = told
         self._works[rung.name].abandon()
         self._talk.rung_failed(rung.name, told.code, told.message)

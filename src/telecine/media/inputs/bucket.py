@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
 
-from telecine.errors import MediaRefused
+from telecine.errors import NO_CREDENTIALS, MediaRefused, lacks_credentials
 from telecine.media.inputs.gate import Gate
 from telecine.media.inputs.saving import BLOCK, Broken, Stream, changed
 
@@ -68,4 +68,6 @@ class BucketFile:
         except PreconditionError as error:
             raise changed(self.shown) from error
         except (OSError, BaseError) as error:
+            if lacks_credentials(error):
+                raise Broken(NO_CREDENTIALS) from error
             raise Broken((str(error).strip().splitlines() or [type(error).__name__])[0][:300]) from error
