@@ -158,4 +158,4 @@ async def test_what_is_no_number_of_a_job_is_asked_no_more_often_than_what_is_on
 async def test_only_what_a_job_can_do_is_asked_of_it(front: Front) -> None:
     answer = await front.ada.put(f"{JOBS}/7")
 
-    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, PATCH")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, HEAD, PATCH")

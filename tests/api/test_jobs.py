@@ -204,10 +204,16 @@ async def test_an_edit_moves_the_version_and_refuses_who_saw_an_older_one(front:
     first = await front.ada.patch(place, json={"priority": "critical"}, headers={"If-Match": '"1"'})
     late = await front.ada.patch(place, json={"priority": 0}, headers={"If-Match": '"1"'})
     odd = await front.ada.patch(place, json={"priority": 0}, headers={"If-Match": '"x"'})
+    weak = await front.ada.patch(place, json={"priority": 0}, headers={"If-Match": 'W/"2"'})
+    listed = await front.ada.patch(place, json={"priority": 10}, headers={"If-Match": '"1", W/"7", "2"'})
+    none = await front.ada.patch(place, json={"priority": 0}, headers={"If-Match": '"7", "8"'})
     free = await front.ada.patch(place, json={"run_at": 4_000_000_000_000})
 
     assert (first.status_code, first.json()["priority"], first.headers["etag"]) == (200, 10, '"2"')
-    assert [(answer.status_code, answer.json()["code"]) for answer in (late, odd)] == [(412, "version_mismatch")] * 2
+    assert [(answer.status_code, answer.json()["code"]) for answer in (late, odd, weak, none)] == [
+        (412, "version_mismatch")
+    ] * 4
+    assert listed.status_code == 200
     assert (free.status_code, free.json()["run_at"]) == (200, 4_000_000_000_000)
     assert [(await front.ada.patch(place, json=body)).status_code for body in ({}, {"priority": None})] == [422, 422]
 

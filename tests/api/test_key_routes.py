@@ -29,11 +29,19 @@ async def test_an_owner_makes_uses_and_revokes_keys_of_his_own(front: Front) -> 
 
 
 async def test_an_owner_makes_no_key_for_others(front: Front) -> None:
-    bodies = [{"scope": "admin"}, {"owner": "bob"}, {"scope": "worker"}, {"days": 0}, {"days": 1e9}]
+    bodies = [
+        {"scope": "admin"},
+        {"owner": "bob"},
+        {"scope": "worker"},
+        {"days": 0},
+        {"days": 1e9},
+        {"days": "1"},
+        {"days": True},
+    ]
 
     answers = [await front.ada.post(KEYS, json=body) for body in bodies]
 
-    assert [answer.status_code for answer in answers] == [403, 403, 422, 422, 422]
+    assert [answer.status_code for answer in answers] == [403, 403, 422, 422, 422, 422, 422]
 
 
 async def test_an_administrator_makes_keys_for_others_and_sees_all(front: Front) -> None:

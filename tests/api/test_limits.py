@@ -8,10 +8,12 @@ import pytest
 
 from telecine.api.rates import Rates
 from tests.api.front import ANY_DATABASE, Front
+from tests.api.hands import FLOW, LANES, a_hand
 from tests.make import a_flow
 
 JOBS = "/api/v1/jobs"
 KIND = {"Content-Type": "application/json"}
+PLAN = b'{"words":[{"task_id":1,"token":1,"done":{"plan":{"cut":[%s{}]}}}]}'
 
 
 def refused(answer: httpx.Response) -> tuple[int, str]:
@@ -69,7 +71,7 @@ async def test_a_stranger_who_asks_too_often_is_told_so_too(front: Front) -> Non
     assert answers[0].headers["www-authenticate"] == "Bearer"
 
 
-@pytest.mark.parametrize(("depth", "status"), [(60, 201), (65, 422), (400, 422), (5_000, 400), (200_000, 400)])
+@pytest.mark.parametrize(("depth", "status"), [(60, 201), (65, 422), (400, 422), (5_000, 422), (200_000, 422)])
 async def test_json_is_nested_only_so_deep(front: Front, depth: int, status: int) -> None:
     """And what is taken can be shown again."""
     await front.flow()
@@ -164,4 +166,46 @@ async def test_a_wrong_method_is_told_which_ones_there_are(front: Front) -> None
     answer = await front.ada.put(f"{JOBS}/7")
 
     assert refused(answer) == (405, "method_not_allowed")
-    assert answer.headers["allow"] == "DELETE, GET, PATCH"
+    assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH"
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (PLAN % (b"{}," * 400_000), "at most 50000 are"),
+        (b'{"words":[' + b"[]," * 1_100_001 + b"[]]}", "holds too many values: at most 1,100,000 are taken"),
+        (b'{"words":' + b"[" * 2_000_000 + b"}", "nested too deeply: at most 72 levels are taken"),
+        (b'{"words":' + b"[" * 500 + b" " * 2_000_000 + b"}", "nested too deeply: at most 72 levels are taken"),
+    ],
+    ids=["pieces", "values", "brackets", "depth"],
+)
+async def test_what_a_worker_says_has_bounds_too(front: Front, body: bytes, sentence: str) -> None:
+    answer = await front.worker.post("/api/worker/settle", content=body, headers=KIND)
+
+    assert answer.status_code == 422
+    assert sentence in answer.json()["detail"]
+
+
+async def test_a_small_body_of_a_worker_may_hold_as_many_values_as_a_large_one(front: Front) -> None:
+    """A result that the worker itself takes must not be refused because it is short."""
+    words = {"task": 1, "token": 1, "done": {"result": [7] * 150_000}}
+
+    answer = await front.worker.post("/api/worker/settle", content=json.dumps({"words": [words]}), headers=KIND)
+
+    assert "too many values" not in answer.text
+
+
+async def test_a_claim_names_the_flow_that_each_lane_is_of(front: Front) -> None:
+    """Else a paused flow would be handed out under the name of another one."""
+    await front.parts.engine.register(FLOW)
+    await front.parts.engine.submit("film")
+    await front.parts.engine.pause("film")
+    ann = await a_hand(front)
+    asked = {"worker": ann.worker, "request": "request-1"}
+
+    proper = await ann.client.post("/api/worker/claim", json={**asked, "lanes": LANES})
+    sly = await ann.client.post("/api/worker/claim", json={**asked, "lanes": dict.fromkeys(LANES, "opera")})
+
+    assert (proper.status_code, proper.json()) == (200, {"leases": []})
+    assert refused(sly) == (422, "bad_spec")
+    assert "is not of flow 'opera': name the flow that the lane begins with" in sly.json()["detail"]

@@ -1,6 +1,8 @@
 """The place of the page: it takes what nobody else has, and nothing of the API."""
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -65,7 +67,8 @@ async def test_the_description_of_the_api_loads_nothing_from_elsewhere(front: Fr
     assert answer.status_code == 200
     assert re.findall(r"https?://|src=", answer.text) == []
     policy = answer.headers["content-security-policy"]
-    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert policy.startswith("default-src 'none'; ")
+    assert "; script-src 'sha256-" in policy
     assert "unsafe" not in policy
 
 
@@ -110,3 +113,32 @@ async def test_a_known_address_by_another_method_is_not_the_page(front: Front) -
 
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
     assert (await front.nobody.post("/videos/7")).status_code == 405
+
+
+async def test_every_html_answer_has_a_strict_policy_and_the_other_safe_headers(front: Front) -> None:
+    link = await front.house.keys.link()
+    pages = ["/", "/docs", f"/login/{link}"]
+    problems = ["/nowhere", "/api/v1/me", "/login"]
+
+    for path in [*pages, *problems]:
+        answer = await front.nobody.get(path)
+        policy = answer.headers["content-security-policy"]
+
+        assert "default-src 'none'" in policy, path
+        assert "frame-ancestors 'none'" in policy, path
+        assert "unsafe" not in policy, path
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+        for style in re.findall("<style>(.*?)</style>", answer.text, re.DOTALL):
+            assert b64encode(sha256(style.encode()).digest()).decode() in policy, path
+    assert "form-action 'self'" in (await front.nobody.get(pages[2])).headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("path", ["/favicon.ico", "/favicon.svg"])
+async def test_there_is_a_small_icon(front: Front, path: str) -> None:
+    answer = await front.nobody.get(path)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
+    assert len(answer.content) < 1_000

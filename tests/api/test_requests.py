@@ -88,13 +88,20 @@ async def test_a_login_link_is_in_no_line(front: Front, lines: io.StringIO) -> N
     assert '"route": "/login/{link}"' in lines.getvalue()
 
 
-async def test_a_line_has_the_real_address(front: Front, lines: io.StringIO) -> None:
+async def test_no_line_has_an_address_a_name_or_a_query(front: Front, lines: io.StringIO) -> None:
+    names = ["Secret%20Film", "secret-film.mp4", "Secret Film", "secret"]
     await front.ada.get("/api/v1/jobs/4711?token=very-secret")
-    await front.ada.get("/media/v/nobodys-film/master.m3u8")
+    await front.ada.get("/media/v/secret-film/master.m3u8")
+    await front.ada.get("/api/v1/videos/Secret%20Film")
+    await front.ada.put("/api/v1/uploads/secret-film.mp4?title=Secret+Film", content=b"x")
+    await front.ada.get("/nowhere/Secret%20Film?secret=1")
+    await front.ada.get("/api/v1/nowhere/secret-film")
+    await front.ada.delete("/api/v1/videos/secret-film?keep=secret")
 
-    [job, film] = [line for line in read(lines) if line["logger"] == "telecine.access"]
-    assert (job["route"], job["message"]) == ("/api/v1/jobs/{job_id}", f"GET /api/v1/jobs/4711 404 {job['ms']} ms")
-    assert str(film["message"]).startswith("GET /media/v/nobodys-film/master.m3u8 404 ")
+    told = [line for line in read(lines) if line["logger"] == "telecine.access"]
+    assert [line["message"].split()[1] for line in told] == [line["route"] for line in told]
+    assert len(told) == 7
+    assert [name for name in names if name in lines.getvalue().lower() or name in lines.getvalue()] == []
 
 
 async def test_a_signed_link_is_in_no_line(front: Front, lines: io.StringIO) -> None:

@@ -20,6 +20,8 @@ from tests.api.things import BODIES, HEADERS, MAKERS, TUS, UNKNOWN, place
 # Those who are let in would listen until the server ends; whoever is not, is told so at once.
 ENDLESS = {"/api/v1/events"}
 SHARED = {"flow"}  # belongs to nobody
+JSON = {"Content-Type": "application/json"}
+SAME = ("content-type", "etag", "cache-control", "vary", "accept-ranges", "allow")
 
 
 def declared(dependant: Dependant) -> Iterator[object]:
@@ -117,3 +119,62 @@ async def test_what_belongs_to_its_owner_is_there(front: Front) -> None:
             absent.append((route.path, answer.status_code, answer.text))
 
     assert absent == []
+
+
+async def test_nobody_is_told_what_is_wrong_with_a_body_before_he_is_known(front: Front) -> None:
+    """Strangers, and keys of another scope, are counted and refused; not a byte of their bodies is parsed."""
+    callers = {Scope.OWNER: front.worker, Scope.ADMIN: front.ada, Scope.WORKER: front.ada}
+    wrong: list[tuple[object, ...]] = []
+    count = 0
+    for route in routes_of(front.app):
+        scope = scope_of(route.dependant)
+        if scope is None or route.body_field is None:
+            continue
+        count += 1
+        method, where = min(route.methods or ()), place(route)
+        unlimited(front)
+        for broken in (b"{", b"\xff", b'{"what": 1}', b"[" * 5_000):
+            stranger = await front.nobody.request(method, where, content=broken, headers=JSON)
+            other = await callers[scope].request(method, where, content=broken, headers=JSON)
+            if (stranger.status_code, other.status_code) != (401, 403):
+                wrong.append((route.path, broken[:20], stranger.status_code, other.status_code))
+        front.house.rates = Rates(front.parts.world.mono, per_key=1, per_stranger=1, per_worker=1)
+        asked = [(await front.nobody.request(method, where, content=b"{", headers=JSON)).status_code for _ in range(2)]
+        if asked != [401, 429]:
+            wrong.append((route.path, "rate", *asked))
+
+    assert count > 15
+    assert wrong == []
+
+
+async def test_a_body_that_cannot_be_parsed_counts_once_against_the_key(front: Front) -> None:
+    front.house.rates = Rates(front.parts.world.mono, per_key=2, per_stranger=1)
+
+    answers = [await front.ada.post("/api/v1/jobs", content=b"{", headers=JSON) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [422, 422, 429]
+
+
+async def test_head_is_answered_wherever_get_is_with_the_same_headers_and_no_body(front: Front) -> None:
+    await front.flow()
+    unlimited(front)
+    things = {name: await make(front) for name, make in MAKERS.items()}
+    clients = {None: front.admin, Scope.OWNER: front.ada, Scope.ADMIN: front.admin, Scope.WORKER: front.worker}
+    wrong, count = [], 0
+    for route in routes_of(front.app):
+        client = clients[scope_of(route.dependant)]
+        if "GET" not in (route.methods or ()) or "uploads/{upload_id}" in route.path:  # there, HEAD is tus
+            continue
+        where = place(route, **things)
+        head = await client.head(where)
+        count += 1
+        if route.path in ENDLESS:
+            assert (head.status_code, head.content) == (200, b"")
+            continue
+        got = await client.get(where)
+        unlike = [name for name in SAME if head.headers.get(name) != got.headers.get(name)]
+        if head.status_code != got.status_code or head.content or (got.is_success and unlike):
+            wrong.append((route.path, got.status_code, head.status_code, len(head.content), unlike))
+
+    assert count > 40
+    assert wrong == []

@@ -93,6 +93,8 @@ BAD: list[tuple[dict[str, str], int, str]] = [
     ({**TUS, "Upload-Length": "10", "Upload-Metadata": f"x {'A' * 9000}"}, 400, "longer"),
     ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(lader="web")}, 422, "did you mean 'ladder'"),
     ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(ladder="nope")}, 422, "nope"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(qualities="721p")}, 422, "no rung '721p'"),
+    ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(ladder="[" * 3_000)}, 422, "nested too deeply"),
     ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(source="/etc/passwd")}, 422, "not for an upload"),
     ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(priority="soon")}, 422, "priority"),
     ({**TUS, "Upload-Length": "10", "Upload-Metadata": packed(sprites="perhaps")}, 422, "sprites"),
@@ -108,6 +110,17 @@ async def test_an_announcement_that_makes_no_sense_is_refused_in_a_sentence(fron
         assert answer.headers["tus-resumable"] == "1.0.0"
 
     assert (await front.ada.get(ROOT)).json()["items"] == []
+
+
+async def test_while_the_settings_name_no_ladder_that_there_is_no_upload_begins(front: Front) -> None:
+    front.house.settings = front.house.settings.model_copy(update={"ladder": "wbe"})
+    headers = {**TUS, "Upload-Length": "10", "Upload-Metadata": packed(name="film.mp4")}
+
+    answer = await front.ada.post(ROOT, headers=headers)
+    good = await front.ada.post(ROOT, headers={**headers, "Upload-Metadata": packed(name="film.mp4", ladder="web")})
+
+    assert (answer.status_code, good.status_code) == (422, 201)
+    assert "there is no ladder 'wbe'; did you mean 'web'?" in answer.json()["detail"]
 
 
 WRONG: list[tuple[dict[str, str], int]] = [

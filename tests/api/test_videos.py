@@ -1,5 +1,6 @@
 """Videos over HTTP: listed, begun, made anew, rolled back; each owner sees his own."""
 
+import asyncio
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from telecine.facts import Failed
 from telecine.videos.allowing import Allowing
 from tests.api.front import Front
 from tests.api.shelf import FLOW, begun, finished, published
+from tests.make import a_flow
 
 VIDEOS = "/api/v1/videos"
 SHA = hashlib.sha256(b"film").hexdigest()
@@ -101,7 +103,7 @@ async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> 
         folder.mkdir()
         (folder / "a.mp4").write_bytes(b"film")
     (inside / "link.mp4").symlink_to(outside / "a.mp4")
-    front.house.checks = {"transcode": Allowing([str(inside), "s3://open/films"], {}, none_found)}
+    front.house.checks = {"transcode": Allowing([str(inside), "s3://open/films"], {}, none_found, usual_ladder="web")}
     sources = {
         str(inside / "a.mp4"): 201,
         str(outside / "a.mp4"): 403,
@@ -134,7 +136,7 @@ async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> 
 
 async def test_a_source_inside_the_operators_network_is_refused_at_once_unless_it_is_listed(front: Front) -> None:
     await front.parts.engine.register(FLOW)
-    listed = Allowing([], {}, none_found, private=["10.0.0.0/8"])
+    listed = Allowing([], {}, none_found, usual_ladder="web", private=["10.0.0.0/8"])
     front.house.checks = {"transcode": listed}
     inside = ("127.0.0.1:9", "localhost", "[::1]", "169.254.169.254", "192.168.1.7", "[::ffff:192.168.1.7]")
 
@@ -216,12 +218,35 @@ async def test_a_video_is_made_anew_once_while_the_old_version_is_shown(front: F
     other = await front.ada.post(f"{VIDEOS}/film-1/retranscode")
 
     assert (first.status_code, first.json()["how"]) == (202, "submitted")
-    assert again.json() == {**first.json(), "how": "continued"}
+    assert (again.status_code, again.json()["code"]) == (409, "wrong_state")
+    assert f"job {first.json()['job_id']} works on this video just now" in again.json()["detail"]
     assert (other.status_code, other.json()["code"]) == (409, "wrong_state")
     job = await front.parts.engine.views.job(first.json()["job_id"])
     assert job.spec == {"source": "/films/a.mp4", "qualities": ["720p"]}
     shown = (await front.ada.get(f"{VIDEOS}/film-1")).json()
     assert (shown["status"], shown["beside"], shown["version"]) == ("ready", "re-transcode waits", 1)
+
+
+@pytest.mark.parametrize("wishes", [[{}] * 4, [{"preset": name} for name in ("fast", "slow", "medium", "slower")]])
+async def test_of_re_transcodes_that_come_at_once_one_is_begun(front: Front, wishes: list[dict[str, str]]) -> None:
+    await published(front, "film-1")
+
+    answers = await asyncio.gather(
+        *(front.ada.post(f"{VIDEOS}/film-1/retranscode", json={"wishes": wish}) for wish in wishes)
+    )
+
+    assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
+    assert await front.bed.count("job", "outcome is null") == 1
+
+
+async def test_a_video_that_nobody_works_on_yet_has_no_step_that_began(front: Front) -> None:
+    await front.parts.engine.register(a_flow("validate", "publish", name="transcode"))
+    made = (await front.ada.post(VIDEOS, json=WEB)).json()
+
+    shown = (await front.ada.get(f"{VIDEOS}/{made['id']}")).json()
+
+    assert shown["status"] == "pending"
+    assert shown["steps"][0] == {"name": "probe", "status": "pending"}
 
 
 async def test_what_a_video_was_made_of_cannot_be_wished_otherwise(front: Front) -> None:

@@ -139,7 +139,8 @@ async def test_the_end_of_a_job_is_told_once_and_signed(front: Front) -> None:
     assert (delivery["state"], delivery["last_status"], delivery["tries"]) == ("done", 204, 1)
     assert (heard.json["type"], heard.json["data"]["job"]["id"]) == ("job.completed", job)
     assert heard.json["data"]["job"]["subject"] == {"kind": "video", "id": "v-1"}
-    assert heard.json["data"]["link"] == f"https://films.example/jobs/{job}"
+    assert heard.json["data"]["link"] == f"https://films.example/api/v1/jobs/{job}"
+    assert (await front.ada.get(heard.json["data"]["link"].removeprefix("https://films.example"))).json()["id"] == job
     assert heard.headers["content-type"] == "application/json"
     assert is_genuine(heard, made["key"])
     assert not is_genuine(heard, (await hook(front, receiver.url()))["key"])
@@ -160,6 +161,7 @@ async def test_a_test_shows_whether_a_webhook_works(front: Front) -> None:
     assert [sent.status_code, at_once.status_code, again.status_code] == [202, 409, 202]
     assert (delivery["id"], delivery["state"]) == (sent.json()["delivery_id"], "done")
     assert kinds == ["webhook.test"] * 2
+    assert all(heard.json["timestamp"].endswith("Z") for heard in receiver.heard)
 
 
 async def test_a_dead_letter_is_listed_and_can_be_tried_again_under_the_same_id(front: Front) -> None:

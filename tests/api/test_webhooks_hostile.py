@@ -223,7 +223,7 @@ async def test_alerts_reach_the_operator_in_their_shape_and_signed(front: Front)
 
     assert is_genuine(heard, key)
     assert heard.json["text"].startswith("Failing again and again: film job ")
-    assert "<https://films.example/jobs/" in heard.json["text"]
+    assert "<https://films.example/api/v1/jobs/" in heard.json["text"]
 
 
 async def test_no_address_no_key_and_nothing_that_a_receiver_said_gets_into_the_log(
@@ -240,6 +240,6 @@ async def test_no_address_no_key_and_nothing_that_a_receiver_said_gets_into_the_
             [delivery] = await settled(front)
 
     said = caplog.text + json.dumps(delivery)
-    assert "given up after 3 tries: it answered 500" in said
+    assert "given up after 3 attempts: it answered 500" in said
     for secret in ("its-secret", "another-secret", made["key"], made["key"].removeprefix("whsec_"), "stack trace"):
         assert secret not in said

@@ -76,7 +76,7 @@ async def test_unknown_routes_and_methods_are_told_which_there_are(front: Front)
     method = await told(front, "PUT", "/api/v1/jobs")
 
     assert nowhere == "there is no route /api/v1/jobz; /openapi.json lists all of them"
-    assert method == "/api/v1/jobs takes GET, POST, not PUT"
+    assert method == "/api/v1/jobs takes GET, HEAD, POST, not PUT"
 
 
 async def test_a_problem_with_an_upload_names_its_request(front: Front) -> None:
@@ -85,3 +85,10 @@ async def test_a_problem_with_an_upload_names_its_request(front: Front) -> None:
     answer = await front.ada.post("/api/v1/uploads", headers=words)
 
     assert (answer.status_code, answer.json()["instance"]) == (400, "r7")
+
+
+@pytest.mark.parametrize("version", ["1", True, 1.5])
+async def test_a_version_to_roll_back_to_is_a_number(front: Front, version: object) -> None:
+    answer = await front.ada.post("/api/v1/videos/film-1/rollback", json={"version": version})
+
+    assert (answer.status_code, answer.json()["detail"]) == (422, "version: a whole number is wanted")

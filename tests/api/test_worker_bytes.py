@@ -126,6 +126,17 @@ async def test_a_name_that_is_no_plain_path_is_refused(front: Front, name: str) 
     assert refused.status_code in (404, 405, 422)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a%01b", "a%7F", "a%231", "%C3%A9" * 130])
+async def test_a_name_that_no_store_can_hold_is_refused_before_a_byte_is_stored(front: Front, name: str) -> None:
+    hand, lease = await begun(front)
+
+    refused = await sent(hand, lease, name, b"abc")
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "bad_spec"), refused.text
+    assert refused.json()["detail"].startswith("artifact name ")
+    assert [path for path in Path(front.settings.artifacts_url).rglob("*") if path.is_file()] == []
+
+
 async def test_what_was_recorded_is_not_replaced_and_a_repeat_is_fine(front: Front, tmp_path: Path) -> None:
     hand, lease = await begun(front)
     kept = await keep(hand, lease, "film", b"good", tmp_path)
@@ -222,8 +233,20 @@ async def test_the_next_stage_reads_what_the_one_before_kept(front: Front, tmp_p
     assert await hand.words.place.read(held(join), str(found.kept.key), 0, None, found.kept.size) == b"good"
 
 
-@pytest.mark.parametrize("wanted", ["bytes=9-", "bytes=5-2", "words=0-1", "bytes=-3"])
-async def test_a_range_that_is_none_is_refused(front: Front, tmp_path: Path, wanted: str) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "status", "found"),
+    [
+        ("bytes=9-", 416, None),
+        ("bytes=-0", 416, None),
+        ("bytes=5-2", 200, b"good"),
+        ("words=0-1", 200, b"good"),
+        ("bytes=-3", 206, b"ood"),
+        ("bytes=1-2", 206, b"oo"),
+    ],
+)
+async def test_ranges_of_artifacts_follow_the_standard(
+    front: Front, tmp_path: Path, wanted: str, status: int, found: bytes | None
+) -> None:
     hand, lease = await begun(front)
     kept = await keep(hand, lease, "film", b"good", tmp_path)
     where = f"/api/worker/kept/{lease.task_id}/{lease.token}/{kept.key}"
@@ -231,5 +254,7 @@ async def test_a_range_that_is_none_is_refused(front: Front, tmp_path: Path, wan
     answer = await hand.client.get(where, headers={"Range": wanted})
     whole = await hand.client.get(where)
 
-    assert (answer.status_code, answer.headers["content-range"]) == (416, "bytes */4")
+    assert answer.status_code == status
+    assert found is None or answer.content == found
+    assert status != 416 or answer.headers["content-range"] == "bytes */4"
     assert (whole.status_code, whole.content) == (200, b"good")

@@ -23,19 +23,20 @@ def test_walls_that_bite_are_fine() -> None:
     found = list(_verdicts(Found(ALL_STAND, ALL_REFUSED)))
 
     assert words(found, "wrong") == ""
-    every = "other files (landlock), TCP (tcp), UDP (netns), Unix sockets (seccomp), more memory (rlimits)"
+    every = ", ".join(f"{about} ({wall})" for wall, about, _ in WALLS)
+    assert "other files (landlock), TCP (tcp), UDP (netns), Unix sockets (seccomp)" in every
     assert every in words(found, "ok")
 
 
 @pytest.mark.parametrize(
     ("tried", "wall"),
-    [("read", "landlock"), ("tcp", "tcp"), ("udp", "netns"), ("unix", "seccomp"), ("memory", "rlimits")],
+    [(tried, wall) for wall, _, tries in WALLS for tried in tries],
 )
 def test_a_wall_that_lets_something_through_is_a_fault(tried: str, wall: str) -> None:
     found = list(_verdicts(Found(ALL_STAND, {**ALL_REFUSED, tried: None})))
 
     assert "stands and does not bite" in words(found, "wrong")
-    assert f"({wall})" in words(found, "wrong")
+    assert f"({wall}: {tried})" in words(found, "wrong")
 
 
 def test_a_wall_that_is_absent_is_a_warning() -> None:
@@ -66,6 +67,7 @@ def test_the_real_canary_agrees_with_what_the_machine_offers(tmp_path: Path, sql
     said = " ".join(check["finding"] for check in sandbox if check["verdict"] == "ok")
     assert ("(landlock)" in said) == (offered().landlock is not None)
     assert "(rlimits)" in said
+    assert all((about in said) == offered().seccomp for wall, about, _ in WALLS if wall == "seccomp")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["some_flows.py", "telecine.db"]
 
 

@@ -1,5 +1,6 @@
 """Whatever is expected to go wrong ends in one sentence on standard error and a number that means something."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -38,6 +39,18 @@ BAD_INPUT = [
     (["submit", "transcode", '{"source": "film.mkv"}'], "source: 'film.mkv' is a relative path"),
     (["submit", "transcode", '{"source": "/film.mkv", "lader": "web"}'], "did you mean 'ladder'?"),
     (["submit", "transcode", '{"source": "/film.mkv", "ladder": "wb"}'], "did you mean 'web'?"),
+    (["submit", "transcode", '{"sorce": "/film.mkv"}'], "a transcode spec has no 'sorce'; did you mean 'source'?"),
+    (["submit", "transcode", '{"source": "ftp://host/film.mkv"}'], "ftp:// is no place for a source; give http(s)://"),
+    (["submit", "transcode", '{"source": "http://10.0.0.1/a.mkv"}'], "10.0.0.1 is not on the public internet"),
+    (
+        ["submit", "transcode", '{"source": "/film.mkv", "qualities": ["721p"]}'],
+        "the ladder has no rung '721p'; it has",
+    ),
+    (["submit", "greet", "[" * 100_000], "the spec is nested too deeply: at most 64 levels are taken"),
+    (["transcode", "ftp://host/film.mkv"], "ftp:// is no place for a source; give http(s)://"),
+    (["transcode", "http://127.0.0.1/film.mkv"], "127.0.0.1 is not on the public internet"),
+    (["transcode", "https://example.org/a.mkv", "--qualities", "721p"], "the ladder has no rung '721p'; it has"),
+    (["video", "film-1", "--delete"], "add --yes to do it without a question"),
     (["jobs", "--status", "lost"], "status 'lost' is unknown"),
     (["jobs", "--since", "yesterday"], "'yesterday' is not a moment; write -2h, or a date"),
     (["jobs", "--limit", "0"], "Invalid value for '--limit'"),
@@ -48,6 +61,7 @@ BAD_INPUT = [
     (["frobnicate"], "No such command 'frobnicate'"),
     (["jobs", "--colour"], "No such option: --colour"),
     (["jobs", "--database", "mysql://host/db"], "'mysql://host/db' is not understood"),
+    (["--database", "mysql://host/db", "jobs"], "'mysql://host/db' is not understood"),
     (["worker", "--flows", "some_flows", "--labels", "a/b"], "label 'a/b' may not"),
 ]
 
@@ -164,3 +178,53 @@ def test_a_key_that_cannot_be_made_leaves_no_file(shell: Shell) -> None:
 
     assert said.code == 6
     assert not (shell.folder / "attic.key").exists()
+
+
+def test_nothing_that_is_refused_leaves_a_job(busy: Shell) -> None:
+    for arguments, _ in BAD_INPUT:
+        if arguments[0] in ("submit", "transcode"):
+            busy.quick(*arguments)
+
+    assert [job["flow"] for job in busy.quick("jobs", "--json").json["jobs"]] == ["greet"]
+
+
+def test_the_database_may_stand_before_the_command(busy: Shell, tmp_path: Path, sqlite_url: str) -> None:
+    other = f"sqlite:///{tmp_path}/other.db"
+
+    made = busy.quick("--database", other, "submit", "greet", "--flows", "some_flows", "--json")
+    before, after = busy.quick("--database", other, "jobs", "--json"), busy.quick("jobs", "--database", other, "--json")
+    both = busy.quick("--database", "mysql://host/db", "jobs", "--database", other, "--json")
+
+    assert made.code == 0
+    assert before.json == after.json == both.json
+    assert len(before.json["jobs"]) == 1
+    assert (tmp_path / "other.db").exists()
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["worker"], ["serve", "--port", "0"], ["transcode", "film.mp4"]])
+def test_a_ladder_that_there_is_not_is_found_before_any_work(shell: Shell, command: list[str]) -> None:
+    (shell.folder / "film.mp4").touch()
+
+    said = shell(*command, TELECINE_LADDER="wbe")
+
+    assert said.code == (1 if command == ["doctor"] else 2)
+    assert "there is no ladder 'wbe'; did you mean 'web'?" in said.out + said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 130), ("y", 3)])
+def test_on_a_terminal_a_deletion_is_asked_for(busy: Shell, answer: str, code: int) -> None:
+    person, terminal = os.openpty()
+    try:
+        os.write(person, f"{answer}\n".encode())
+        asked = subprocess.run(
+            [PROGRAM, "video", "film-1", "--delete"], cwd=busy.folder, env=busy.environ, stdin=terminal,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(person)
+        os.close(terminal)
+
+    assert asked.returncode == code
+    assert "Delete film-1 and its files for good?" in asked.stderr
+    assert ("Nothing was deleted." in asked.stderr) == (answer == "n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import telecine
-from telecine.cli.watch import held_words, views_of
+from telecine.cli.watch import held_words, views_of, worker_for
 from tests.e2e.cli import Shell, ended, until
 
 
@@ -69,7 +69,7 @@ def test_whoever_waits_hears_that_nobody_serves_the_job(shell: Shell) -> None:
             said = until(partial(lines_of, out, 1 if options else 2))
 
         assert "no live worker serves slow/work@1" in said
-        assert ("start one with `telecine worker`" in said) == (not options)
+        assert ("start one with `telecine worker --flows MODULE`" in said) == (not options)
 
 
 def test_that_nobody_serves_a_job_is_said_only_if_it_stays_so(shell: Shell) -> None:
@@ -82,7 +82,8 @@ def test_that_nobody_serves_a_job_is_said_only_if_it_stays_so(shell: Shell) -> N
 
     at_once, later = asyncio.run(story())
 
-    words = "work waits: no live worker serves slow/work@1; start one with `telecine worker`"
+    words = "work waits: no live worker serves slow/work@1; start one with `telecine worker --flows MODULE`"
+    assert worker_for("transcode") == "telecine worker"
     assert at_once == (False, {})
     assert later == (True, {"work": words})
 
@@ -132,6 +133,15 @@ def test_a_job_without_log_lines_says_so_beside_them(shell: Shell) -> None:
 
     assert (told.code, told.out, told.err) == (0, "", "Job 1 has no log lines.\n")
     assert (picky.out, picky.err) == ("", "Job 1 has no log lines of level error or above.\n")
+
+
+def test_an_unknown_log_level_is_refused(shell: Shell) -> None:
+    shell.quick("submit", "greet", "--flows", "some_flows")
+
+    loud = shell.quick("logs", "1", "--level", "loud")
+
+    told = "telecine: unknown log level 'loud': use one of debug, info, warning, error\n"
+    assert (loud.code, loud.out, loud.err) == (2, "", told)
 
 
 def lines_of(path: Path, count: int) -> str:

@@ -1,6 +1,7 @@
 """Doctor, config, help: what somebody looks at before anything runs."""
 
 import asyncio
+import os
 import re
 import resource
 import sqlite3
@@ -43,8 +44,8 @@ def test_the_doctor_finds_nothing_wrong_with_a_fresh_database(shell: Shell) -> N
 
     assert said.code == 0, said.out
     assert set(found) == {
-        "settings", "scratch", "artifacts", "database", "durability", "clock", "transactions", "schema", "wake-ups",
-        "pulse", "audit", "FFmpeg", "sandbox", "encoders",
+        "settings", "ladder", "scratch", "artifacts", "privacy", "database", "durability", "clock", "transactions",
+        "schema", "wake-ups", "pulse", "audit", "FFmpeg", "sandbox", "encoders",
     }  # fmt: skip
     assert found["encoders"]["finding"].startswith("x264, x264-alt (label alt)")
     assert "libavcodec" in found["FFmpeg"]["finding"]
@@ -65,7 +66,7 @@ def test_the_doctor_minds_a_database_that_nobody_can_make(here: Shell) -> None:
 
     assert (missing.code, barred.code) == (1, 1)
     assert "PostgreSQL cannot be reached: Connection refused" in missing.out
-    assert "some_flows.py is not writable" in barred.out
+    assert "some_flows.py is not writable: " in barred.out
 
 
 def test_the_doctor_sees_a_derived_column_that_is_wrong(shell: Shell) -> None:
@@ -121,7 +122,45 @@ def test_the_doctor_sees_a_folder_that_cannot_be_written(here: Shell) -> None:
     found = checks(here, TELECINE_SCRATCH="some_flows.py/scratch")["scratch"]
 
     assert found["verdict"] == "wrong"
-    assert found["finding"] == "some_flows.py/scratch is not writable"
+    assert found["finding"] == "some_flows.py/scratch is not writable: Not a directory"
+
+
+@pytest.mark.parametrize("place", ["/proc/films", "some_flows.py/films", "x" * 300])
+def test_the_doctor_sees_an_artifact_folder_that_cannot_be_made(here: Shell, place: str) -> None:
+    found = checks(here, TELECINE_ARTIFACTS_URL=place)["artifacts"]
+
+    assert found["verdict"] == "wrong"
+    assert found["finding"].startswith(f"{place} is not writable: ")
+
+
+def test_state_in_files_is_for_its_owner_alone_also_what_was_there_before(tmp_path: Path) -> None:
+    shell = Shell.prepare(tmp_path, "sqlite:///.telecine/telecine.db")
+    home = tmp_path / ".telecine"
+
+    def modes() -> dict[str, int]:
+        return {path.name: path.stat().st_mode & 0o777 for path in (home, *home.iterdir())}
+
+    umask = os.umask(0)
+    try:
+        shell.quick("migrate")
+        shell.quick("keys", "create", "--owner", "ada")
+        fresh = modes()
+        home.chmod(0o755)
+        (home / "telecine.db").chmod(0o644)
+        with closing(sqlite3.connect(home / "telecine.db")) as other:  # so that -wal and -shm stay
+            other.execute("select * from api_key").fetchall()
+            before = checks(shell)["privacy"]
+            shell.quick("keys", "create", "--owner", "bob")
+            mended = modes()
+    finally:
+        os.umask(umask)
+
+    assert fresh == {".telecine": 0o700, "telecine.db": 0o600}
+    assert before["verdict"] == "warning"
+    assert "others may read .telecine .telecine/telecine.db" in before["finding"]
+    assert set(mended) == {".telecine", "telecine.db", "telecine.db-wal", "telecine.db-shm"}
+    assert {mode & 0o077 for mode in mended.values()} == {0}
+    assert checks(shell)["privacy"]["verdict"] == "ok"
 
 
 def test_config_shows_each_value_and_its_source_but_no_password(here: Shell) -> None:

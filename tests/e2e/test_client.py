@@ -1,11 +1,13 @@
 """The public Python interface, on both databases."""
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -154,12 +156,66 @@ def test_wait_returns_the_ended_job_however_it_ended(url: str, tmp_path: Path) -
     assert asyncio.run(story()) == ("failed", "it is broken")
 
 
+def test_wait_without_time_returns_a_job_that_has_ended(url: str) -> None:
+    async def story() -> tuple[str, str]:
+        async with telecine.connect(url) as t:
+            ended, pending = await t.submit(greet), await t.submit(greet)
+            await t.cancel(ended.job_id)
+            with pytest.raises(TimeoutError):
+                await t.wait(pending.job_id, timeout=0)
+            looks = [await t.wait(ended.job_id, timeout=seconds) for seconds in (0, -1)]
+            return looks[0].status, looks[1].status
+
+    assert asyncio.run(story()) == ("cancelled", "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"owner": 5}, "owner must be a string, not 5"),
+        ({"key": 5}, "key must be a string, not 5"),
+        ({"dedupe_key": b"x"}, "dedupe_key must be a string, not b'x'"),
+        ({"subject": "movie"}, "subject must be two strings, its kind and its id, not 'movie'"),
+        ({"subject": ("movie", 7)}, "subject must be two strings"),
+        ({"subject": ("movie",)}, "subject must be two strings"),
+    ],
+)
+def test_names_that_are_no_strings_are_refused_in_a_sentence(
+    sqlite_url: str, options: dict[str, Any], sentence: str
+) -> None:
+    async def story() -> None:
+        async with telecine.connect(sqlite_url) as t:
+            await t.register(greet)
+            with pytest.raises(BadSpec, match=re.escape(sentence)):
+                await t.submit("greet", **options)
+            assert (await t.jobs()).items == ()
+
+    asyncio.run(story())
+
+
 def test_wait_gives_up_after_its_time(sqlite_url: str) -> None:
     async def story() -> None:
         async with telecine.connect(sqlite_url) as t:
             submitted = await t.submit(greet)
             with pytest.raises(TimeoutError):
                 await t.wait(submitted.job_id, timeout=0.2)
+
+    asyncio.run(story())
+
+
+def test_wait_gives_up_after_its_time_although_the_database_does_not_answer(postgres: str) -> None:
+    async def story() -> None:
+        async with telecine.connect(postgres) as t:
+            submitted = await t.submit(greet)
+            other = await asyncpg.connect(postgres)
+            try:
+                async with other.transaction():
+                    await other.execute("lock table job_row, stage_row, task in access exclusive mode")
+                    async with asyncio.timeout(20):  # the lock is held until wait gives up
+                        with pytest.raises(TimeoutError):
+                            await t.wait(submitted.job_id, timeout=0.3)
+            finally:
+                await other.close()
 
     asyncio.run(story())
 

@@ -5,6 +5,7 @@ import re
 from importlib.metadata import requires
 from pathlib import Path
 
+import yaml
 from packaging.requirements import Requirement
 
 from telecine.api import health
@@ -118,7 +119,7 @@ def test_ports_and_probes_lead_to_where_the_server_listens() -> None:
     probes = [server[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")]
 
     assert {probe["path"] for probe in probes} == {"/health/live", "/health"} <= routes
-    assert pod["metadata"]["annotations"]["prometheus.io/path"] in routes
+    assert "/metrics" in routes
     assert server["ports"] == [{"name": "http", "containerPort": PORT}]
     assert one("Service", "telecine")["spec"]["ports"][0]["port"] == PORT
     assert one("ConfigMap", "telecine-worker")["data"]["TELECINE_SERVER_URL"].endswith(f":{PORT}")
@@ -180,6 +181,25 @@ def test_manifests_refer_to_each_other() -> None:
     for pod in pods:
         mounts = {mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]}
         assert mounts == {volume["name"] for volume in pod["spec"]["volumes"]}
+
+
+def test_prometheus_in_a_cluster_shows_the_token_of_the_servers() -> None:
+    """Without it /metrics answers 401, and annotations cannot carry one."""
+    monitor = yaml.safe_load((DEPLOY / "prometheus" / "servicemonitor.yaml").read_text())
+    [endpoint] = monitor["spec"]["endpoints"]
+    token, service = endpoint["authorization"]["credentials"], one("Service", "telecine")
+    server = one("Deployment", "telecine-server")["spec"]["template"]
+    secrets = [ref["secretRef"]["name"] for ref in server["spec"]["containers"][0]["envFrom"] if "secretRef" in ref]
+
+    assert token["name"] in secrets
+    assert token["key"].removeprefix(PREFIX).lower() in Settings.model_fields
+    assert f"{token['key']}=" in (DEPLOY / "kubernetes" / "config.yaml").read_text()
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == "telecine"
+    assert endpoint["path"] in {route.path for route in health.router.routes}  # type: ignore[attr-defined]
+    assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
+    assert "prometheus.io/scrape" not in server["metadata"].get("annotations", {})
 
 
 # -- the image -----------------------------------------------------------------------------------------------

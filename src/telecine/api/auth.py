@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends
+from fastapi.dependencies.models import Dependant
 from starlette.requests import HTTPConnection
 
 from telecine.api.house import House, house_of
@@ -43,7 +44,21 @@ class Needs:
         return caller
 
     async def __call__(self, connection: HTTPConnection) -> Caller:
-        return self.admit(await caller_of(connection))
+        known: Caller | None = getattr(connection.state, "caller", None)
+        if known is None:
+            known = connection.state.caller = await caller_of(connection)
+        return self.admit(known)
+
+
+def needs_of(dependant: Dependant) -> Needs | None:
+    """What a route declares; None: it needs no key."""
+    for inner in dependant.dependencies:
+        call: object = inner.call
+        if isinstance(call, Needs):
+            return call
+        if (found := needs_of(inner)) is not None:
+            return found
+    return None
 
 
 async def open_to_all() -> None:
@@ -55,7 +70,7 @@ async def caller_of(connection: HTTPConnection, row_of: RowOf | None = None) -> 
     house = house_of(connection)
     try:
         caller = await house.keys.find(_key_in(connection), row_of)
-    except KeyInvalid:
+    except (KeyInvalid, NotAllowed):
         house.rates.stranger(address_of(connection))
         raise
     connection.state.key_id = caller.key_id  # for the access line

@@ -12,17 +12,19 @@ from starlette.responses import Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import Owner
+from telecine.api.examples import JOINED, shown_as
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
 from telecine.api.routing import Router
 from telecine.api.submitting import Made, NewJob, submit_all
-from telecine.api.words import WHOLE, Id, IdempotencyKey, Moment, Name, Priority, StatusName, Subject
+from telecine.api.words import Id, IdempotencyKey, Moment, Name, Priority, StatusName, Subject
 from telecine.engine import deleting
 from telecine.engine.belonging import Belonging
 from telecine.engine.bulk import Sum, on_each
 from telecine.engine.keys import Caller
 from telecine.engine.listing import JobFilter
 from telecine.facts import Status
+from telecine.wire.scalars import WHOLE
 
 router = Router(prefix="/api/v1/bulk", tags=["bulk"])
 PROBLEMS = answers(401, 403, 422, 429)
@@ -125,7 +127,9 @@ def within(wanted: JobFilter, who: Caller) -> JobFilter | None:
 
 @router.post(
     "/submit", status_code=201, response_model=AllMade,
-    responses={200: {"model": AllMade}, **answers(401, 403, 404, 409, 422, 429)},
+    responses={
+        200: {"model": AllMade, "content": shown_as({"jobs": [JOINED]})}, **answers(401, 403, 404, 409, 422, 429),
+    },
 )  # fmt: skip
 async def submit_jobs(wanted: Jobs, who: Owner, house: Here, key: IdempotencyKey = None) -> Response:
     """Submit up to a thousand jobs in one transaction. 200: all of them were there before."""

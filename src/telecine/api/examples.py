@@ -227,3 +227,11 @@ EXAMPLES: dict[str, Any] = {
         "detail": "there is no job 7",
     },
 }
+
+# The job was there before: the answer of 200.
+JOINED = {"id": 7, "created": False, "webhook": None}
+
+
+def shown_as(example: Any) -> dict[str, Any]:
+    """The content of a response whose example is not that of its schema."""
+    return {"application/json": {"example": example}}

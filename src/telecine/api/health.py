@@ -25,7 +25,6 @@ HERE = ("localhost", "127.0.0.1", "::1")
 UNCACHED = {"Cache-Control": "no-store"}
 
 
-@router.head("/health", include_in_schema=False)
 @router.get("/health", response_model=Health, responses={503: {"model": Health}})
 async def health(house: Here, _: Anybody) -> Response:
     """Whether this server can serve: 503 with the reasons if not. Looks at most once a second."""
@@ -33,7 +32,6 @@ async def health(house: Here, _: Anybody) -> Response:
     return answer(told, status=200 if told.status == "ok" else 503, headers=UNCACHED)
 
 
-@router.head("/api/health", include_in_schema=False)
 @router.get("/api/health", response_model=FullHealth, responses={503: {"model": FullHealth}})
 async def full_health(house: Here, _: Anybody) -> Response:
     """The same with storage, database and processing in numbers."""
@@ -41,14 +39,12 @@ async def full_health(house: Here, _: Anybody) -> Response:
     return answer(told, status=200 if told.status == "ok" else 503, headers=UNCACHED)
 
 
-@router.head("/health/live", include_in_schema=False)
 @router.get("/health/live", response_class=PlainTextResponse)
 async def live(_: Anybody) -> Response:
     """The process answers; nothing else is looked at."""
     return PlainTextResponse("ok\n", headers=UNCACHED)
 
 
-@router.head("/metrics", include_in_schema=False)
 @router.get("/metrics", response_class=PlainTextResponse, responses=answers(401, 403, 429))
 async def metrics(request: Request, house: Here, _: Anybody) -> Response:
     """Metrics for Prometheus: with `metrics_token`, with an administrator's key, or, while there is no token, from this

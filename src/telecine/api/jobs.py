@@ -13,6 +13,7 @@ from telecine.api import bulk, jobparts
 from telecine.api.answers import answer
 from telecine.api.auth import Owner, visible
 from telecine.api.bulk import actor, within
+from telecine.api.examples import JOINED, shown_as
 from telecine.api.house import Here, house_of
 from telecine.api.jobasked import FRESH, JobRoute, job_shown
 from telecine.api.problems import answers
@@ -32,7 +33,7 @@ from telecine.api.words import (
     Text,
     Until,
     Wanted,
-    version_in,
+    versions_in,
 )
 from telecine.engine import belonging, deleting
 from telecine.engine.listing import JobFilter
@@ -99,7 +100,11 @@ class Again(BaseModel):
     "",
     status_code=201,
     response_model=Made,
-    responses={201: {"links": LINKS}, 200: {"model": Made, "links": LINKS}, **answers(401, 403, 404, 409, 422, 429)},
+    responses={
+        201: {"links": LINKS},
+        200: {"model": Made, "links": LINKS, "content": shown_as(JOINED)},
+        **answers(401, 403, 404, 409, 422, 429),
+    },
 )
 async def submit_job(wanted: NewJob, who: Owner, request: Request, key: IdempotencyKey = None) -> Response:
     """Submit a job. 201: made; 200: it was there before, by its key or as an unfinished twin."""
@@ -158,7 +163,11 @@ async def edit_job(job_id: JobPath, edit: Edit, who: Owner, house: Here, if_matc
     engine = house.engine
     found = await belonging.job(engine.store, job_id, who.sees)
     found.must_be_here()
-    await engine.edit(found.id, version=version_in(if_match), priority=edit.priority, run_at=edit.run_at)
+    known = versions_in(if_match)
+    version = None if known is None else min(known)
+    if known is not None and len(known) > 1 and (current := (await engine.views.job(job_id)).version) in known:
+        version = current
+    await engine.edit(found.id, version=version, priority=edit.priority, run_at=edit.run_at)
     job = await engine.views.job(job_id)
     return job_shown(job)
 

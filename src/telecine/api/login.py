@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from telecine.api.answers import answer
 from telecine.api.auth import COOKIE, Anybody, Owner, address_of
+from telecine.api.content_policy import policy_of
 from telecine.api.house import Here
 from telecine.api.problems import answers
 from telecine.api.routing import Router
@@ -27,16 +28,19 @@ class Me(BaseModel):
 
 
 # A link that is fetched by a preview or a mail scanner must not be spent by it: a person presses the button.
-FORM = """<!doctype html><meta charset="utf-8"><title>Telecine</title>
-<meta name="viewport" content="width=device-width"><style>body{font:16px system-ui;display:grid;place-items:center;
+FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Telecine</title>
+<meta name="viewport" content="width=device-width"><link rel="icon" href="/favicon.svg">
+<style>body{font:16px system-ui;display:grid;place-items:center;
 height:90vh;background:#101113;color:#eee}button{font:inherit;padding:.7em 1.6em;border:0;border-radius:6px;
 background:#4dabf7;cursor:pointer}</style>
 <form method="post"><button autofocus>Log in to Telecine</button></form>"""
 
+POLICY = policy_of(FORM, "form-action 'self'")
+
 
 @router.get("/login/{link}", include_in_schema=False)
 async def show_link(link: str, _: Anybody) -> Response:
-    return HTMLResponse(FORM, headers={"Cache-Control": "no-store"})
+    return HTMLResponse(FORM, headers={"Cache-Control": "no-store", "Content-Security-Policy": POLICY})
 
 
 @router.post("/login/{link}", include_in_schema=False)

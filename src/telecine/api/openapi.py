@@ -11,8 +11,9 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from telecine.api.auth import Needs
+from telecine.api.auth import needs_of
 from telecine.api.examples import EXAMPLES
+from telecine.api.openapi_lint import complete
 from telecine.api.problems import KIND
 from telecine.api.videos.examples import EXAMPLES as OF_VIDEOS
 from telecine.engine.keys import Scope
@@ -29,13 +30,8 @@ SCHEME = {"type": "http", "scheme": "bearer", "description": "A key: `Authorizat
 
 def scope_of(dependant: Dependant) -> Scope | None:
     """The scope that a route declares; None: it needs no key."""
-    for inner in dependant.dependencies:
-        call: object = inner.call
-        if isinstance(call, Needs):
-            return call.scope
-        if (found := scope_of(inner)) is not None:
-            return found
-    return None
+    needs = needs_of(dependant)
+    return None if needs is None else needs.scope
 
 
 def described(schema: dict[str, Any], routes: Iterable[BaseRoute]) -> dict[str, Any]:
@@ -58,6 +54,7 @@ def described(schema: dict[str, Any], routes: Iterable[BaseRoute]) -> dict[str, 
     for name, example in {**EXAMPLES, **OF_VIDEOS}.items():
         if name in schemas:
             schemas[name].setdefault("examples", [example])
+    complete(whole)
     return whole
 
 

@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from telecine.api.auth import caller_or_nobody
+from telecine.api.content_policy import policy_of
 from telecine.errors import KeyInvalid, StoreError
 
 BUILT: Final = Path(__file__).parent / "static"
@@ -41,7 +42,7 @@ STYLE = (
     "a{color:#4dabf7}code{background:#25262b;padding:.1em .3em}"
 )
 PLAIN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Telecine</title>
-<meta name="viewport" content="width=device-width"><style>{style}</style>
+<meta name="viewport" content="width=device-width"><link rel="icon" href="/favicon.svg"><style>{style}</style>
 <h1>Telecine</h1>
 <p>This server is up. Its API is described at <a href="/docs">/docs</a> and in
 <a href="/openapi.json">/openapi.json</a>; how it is, it tells at <a href="/api/health">/api/health</a>.</p>
@@ -80,7 +81,8 @@ async def _plain(path: str, request: Request) -> Response:
     if path:
         raise HTTPException(404, f"there is no page at /{path[:200]}")
     text = PLAIN.format(style=STYLE, who=await _greeting(request))
-    return HTMLResponse(text, headers={**SAFE, "Cache-Control": "no-store", "Vary": "Cookie"})
+    policy = {"Content-Security-Policy": policy_of(text, "form-action 'none'")}
+    return HTMLResponse(text, headers={**SAFE, **policy, "Cache-Control": "no-store", "Vary": "Cookie"})
 
 
 async def _greeting(request: Request) -> str:

@@ -29,6 +29,7 @@ from telecine.errors import (
     NotFound,
     Refused,
     Rejected,
+    StoreBroken,
     StoreError,
     TelecineError,
     TooLarge,
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 KIND = "application/problem+json"
 MOST_FAULTS = 20
 MOST_QUOTED = 200
+FAULT = "something went wrong inside the server; its log says what"
 UNREADABLE = "There was an error parsing the body"  # FastAPI's words for bytes that are no text
 
 # The first that fits.
@@ -58,6 +60,7 @@ STATUS: tuple[tuple[type[TelecineError], int], ...] = (
     (LockLost, 409),
     (WorkerGone, 410),
     (Rejected, 422),
+    (StoreBroken, 500),
     (StoreError, 503),
     (ArtifactError, 503),
     (MediaRefused, 422),
@@ -70,6 +73,7 @@ CODES = {
     406: "not_acceptable",
     413: "too_large",
     415: "bad_type",
+    422: "bad_request",
 }
 
 
@@ -117,6 +121,8 @@ def of_error(error: TelecineError) -> JSONResponse:
 
 def _told(error: TelecineError, status: int) -> str:
     """What drivers say names hosts, users and buckets: that is for the log, not for whoever asks."""
+    if isinstance(error, StoreBroken):
+        return FAULT
     if status == HTTPStatus.SERVICE_UNAVAILABLE and error.__cause__ is not None:
         what = "the store of films" if isinstance(error, ArtifactError) else "the database"
         return f"{what} does not answer as it should just now: ask again in a moment"
@@ -132,7 +138,8 @@ def _allowed(request: Request) -> str:
     """The methods of all routes with this address; a router names only those of the first that it finds."""
     path = request.url.path
     fitting = (route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path))
-    return ", ".join(sorted({method for route in fitting for method in route.methods or ()}))
+    methods = {method for route in fitting for method in route.methods or ()}
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
 def _better(request: Request, error: HTTPException, headers: dict[str, str]) -> str:
@@ -175,7 +182,7 @@ def install(app: FastAPI) -> None:
         return problem(400, "bad_request", "the body is nested too deeply")
 
     async def fault(request: Request, error: Exception) -> Response:
-        return problem(500, "internal_error", "something went wrong inside the server; its log says what")
+        return problem(500, "internal_error", FAULT)
 
     app.add_exception_handler(TelecineError, ours)
     app.add_exception_handler(HTTPException, theirs)

@@ -7,7 +7,7 @@ nothing else needs to know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -15,9 +15,13 @@ from fastapi import APIRouter
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.routing import APIRoute
 from fastapi.utils import create_model_field, generate_unique_id
-from starlette.routing import BaseRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 from starlette.routing import Route as PlainRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
+
+from telecine.api.auth import needs_of
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -58,6 +62,32 @@ class Route(APIRoute):
             self._missing = missing  # whoever asks next shall hear the same
             raise
 
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI reads and parses a body before it asks whose request it is: here it is the other way round."""
+        handle, needs = super().get_route_handler(), needs_of(self.dependant)
+        if needs is None or self.body_field is None:
+            return handle
+
+        async def admitted(request: Request) -> Response:
+            await needs(request)
+            return await handle(request)
+
+        return admitted
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        return (Match.FULL if match is Match.PARTIAL and self._is_head(scope) else match), child
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._is_head(scope):
+            await self.app(scope, receive, _without_body(send))
+        else:
+            await super().handle(scope, receive, send)
+
+    def _is_head(self, scope: Scope) -> bool:
+        """HEAD is answered wherever GET is, by the same function; the schema need not say so."""
+        return scope["type"] == "http" and scope["method"] == "HEAD" and self.methods == {"GET"}
+
     def __getattr__(self, name: str) -> Any:
         if self.__dict__.get("_missing") is None:
             raise AttributeError(f"a route has no {name!r}")
@@ -95,12 +125,28 @@ def _read_well(route: APIRoute) -> str:
     return route.name if "_" in route.name or not route.tags else f"{route.tags[0]}_{route.name}"
 
 
+def _without_body(send: Send) -> Send:
+    is_over = False
+
+    async def sent(message: Message) -> None:
+        nonlocal is_over
+        if message["type"] != "http.response.body":
+            await send(message)
+        elif not is_over:
+            is_over = True
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    return sent
+
+
 def flat(routers: Iterable[APIRouter]) -> Iterator[BaseRoute]:
     """All routes in one list: FastAPI would look through each router, and what it includes, twice at every request.
 
-    So a prefix belongs to the router whose routes need it, and no router includes another.
+    So a prefix belongs to the router whose routes need it, and no router includes another. Routes for HEAD alone come
+    first, because a route for GET would answer it, too.
     """
-    for route in (route for router in routers for route in router.routes):
+    every = [route for router in routers for route in router.routes]
+    for route in sorted(every, key=lambda route: getattr(route, "methods", None) != {"HEAD"}):
         if not hasattr(route, "path"):
             raise ValueError(f"{route!r} is no route: name routers one by one, none includes another")
         yield route

@@ -27,14 +27,13 @@ EVENTS = b"text/event-stream"
 
 @dataclass(slots=True)
 class Visit:
-    """A request on its way. `path` is its address without the query, `route` the template of it;
+    """A request on its way. `route` is the template of its address;
     `status` is 0 while there is no answer, `is_told` when it is whole."""
 
     id: str
     kind: str
     method: str
     headers: Sequence[tuple[bytes, bytes]]
-    path: str = ""
     route: str = NOWHERE
     status: int = 0
     seconds: float = 0.0
@@ -98,7 +97,6 @@ class Watch:
             kind=scope["type"],
             method=scope.get("method", "GET"),
             headers=scope["headers"],
-            path=scope.get("path", ""),
         )
 
     def _heard(self, visit: Visit, scope: Scope, send: Send) -> Send:

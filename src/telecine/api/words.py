@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from fastapi import Header, Path, Query
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from telecine.engine.timeline import MOST
 from telecine.errors import VersionMismatch
 from telecine.facts import PRIORITIES
+from telecine.wire.scalars import WHOLE
 
 MOST_ID = 1 << 53
 # Neither NUL nor a surrogate: a database could not hold them.
 STORABLE = r"^[^\x00]*$"
 
 
-def _whole(value: object) -> object:
-    """Numbers only, and 7.0 is one: to JSON it is the same as 7."""
-    if isinstance(value, (bool, str)):
-        raise ValueError("a whole number is wanted")
-    return value
+_TAG = re.compile(r'"?([0-9]{1,16})"?')
 
 
 def _priority(value: int | str) -> int | str:
@@ -29,7 +27,6 @@ def _priority(value: int | str) -> int | str:
     return value
 
 
-WHOLE = BeforeValidator(_whole)
 Id = Annotated[int, Field(ge=1, le=MOST_ID), WHOLE]
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=STORABLE, strict=True)]
 Text = Annotated[str, Field(max_length=1_000, pattern=STORABLE, strict=True)]
@@ -82,11 +79,12 @@ IfMatch = Annotated[
 ]
 
 
-def version_in(if_match: str | None) -> int | None:
-    """The version that a caller has seen; None: he does not care."""
+def versions_in(if_match: str | None) -> set[int] | None:
+    """The versions of a job of which one must be current; None: any. A weak tag never matches, as RFC 9110 demands."""
     if if_match is None or if_match.strip() == "*":
         return None
-    text = if_match.strip().removeprefix("W/").strip('"')
-    if not text.isdecimal() or len(text) > len(str(MOST_ID)):
-        raise VersionMismatch(f'If-Match is the ETag of the job, such as "3"; {if_match!r} never was one')
-    return int(text)
+    tags = [tag.strip() for tag in if_match.split(",")]
+    known = {int(found[1]) for tag in tags if (found := _TAG.fullmatch(tag))}
+    if not known:
+        raise VersionMismatch(f'If-Match takes the ETag of the job, such as "3", and no weak one: {if_match!r}')
+    return known

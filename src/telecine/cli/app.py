@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from telecine.cli import (
+    common,
     doctor,
     events,
     fleet,
@@ -25,7 +26,8 @@ from telecine.cli import (
     webhooks,
     worker,
 )
-from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, complain, exit_code
+from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, Database, complain, exit_code
+from telecine.cli.terminal import safe_streams
 from telecine.errors import TelecineError
 
 HELP = """Durable media processing: every task is a leased row in a SQL database, so no work is ever lost.
@@ -57,8 +59,9 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    database: Database = None,
 ) -> None:
-    pass
+    common.database_before_command = database
 
 
 PANELS = {
@@ -82,6 +85,11 @@ for panel, commands in PANELS.items():
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; whatever is expected to go wrong ends in one sentence and a number."""
+    with safe_streams():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), standalone_mode=False) or OK
         sys.stdout.flush()  # here, where a reader that has left can still be told from a fault

@@ -14,6 +14,7 @@ from telecine.errors import Conflict, NotAllowed, NotFound, Refused, SchemaMissi
 
 if TYPE_CHECKING:
     import asyncio
+    from pathlib import Path
 
     from telecine.client import Client
     from telecine.settings import Loaded, Settings
@@ -24,6 +25,9 @@ Database = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (streams: one object per line).")]
 JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number.", show_default=False)]
+
+# `telecine --database URL jobs`; after the command it counts more.
+database_before_command: str | None = None
 
 OK, BUG, BAD_INPUT, NOT_FOUND, CONFLICT, JOB_FAILED, NO_DATABASE, SHUT_OUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 SELDOM = (20_000, 10, 10)  # new objects until the youngest are looked at, and how often the older ones are
@@ -71,7 +75,8 @@ def _swift_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def settings_for(database: str | None, given: Mapping[str, Any] | None = None) -> Loaded:
     from telecine.settings import load
 
-    return load(given={"database_url": database, **(given or {})})
+    chosen = database_before_command if database is None else database
+    return load(given={"database_url": chosen, **(given or {})})
 
 
 def settings_there(database: str | None) -> Settings:
@@ -81,12 +86,19 @@ def settings_there(database: str | None) -> Settings:
 
     settings = settings_for(database).settings
     url = settings.database_url
-    if dialect_of(url) == "sqlite" and not sqlite_path(url).exists():
+    if dialect_of(url) == "sqlite" and not _is_there(sqlite_path(url)):
         raise SchemaMissing(
             f"there is no database at {sqlite_path(url)}: go to the folder where the work was begun, or name its "
             "database with --database; `telecine migrate` makes a new one"
         )
     return settings
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        raise StoreError(f"{path} cannot be read: its folder belongs to another user; work as that user") from None
 
 
 @asynccontextmanager

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from telecine.cli import show
 from telecine.cli.common import AsJson, Database, perform, settings_for
+from telecine.cli.doctor_disk import Check, examine_folder, examine_privacy, is_folder
 from telecine.errors import TelecineError
 from telecine.facts import MINUTE, SECOND, Millis
+from telecine.plural import counted
 
 if TYPE_CHECKING:
     from telecine.settings import Loaded, Settings
@@ -24,19 +24,9 @@ if TYPE_CHECKING:
 
 MOST_OFFSET: Millis = 2 * SECOND
 MOST_TRANSACTION: Millis = 5 * MINUTE
-LEAST_FREE = 1_000_000_000
 PULSES = 10
 AUDIT_SECONDS = 10.0
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was looked at and how it is; only `wrong` makes the doctor's exit code 1."""
-
-    name: str
-    verdict: Literal["ok", "warning", "wrong"]
-    finding: str
 
 
 def doctor(database: Database = None, as_json: AsJson = False) -> None:
@@ -60,7 +50,7 @@ async def _doctor(database: str | None, as_json: bool) -> int:
 def _sum(seen: Counter[str]) -> str:
     if seen["wrong"]:
         return f"{seen['wrong']} of these must be put right."
-    return f"Nothing is wrong; {show.count(seen['warning'], 'warning')}." if seen["warning"] else "All is well."
+    return f"Nothing is wrong; {counted(seen['warning'], 'warning')}." if seen["warning"] else "All is well."
 
 
 def _print(check: Check) -> None:
@@ -84,8 +74,10 @@ async def examine(database: str | None) -> AsyncIterator[Check]:
         yield Check("settings", "wrong", str(error))
         return
     yield _settings(loaded)
-    yield _folder("scratch", loaded.settings.scratch)
+    yield _ladder(loaded.settings)
+    yield examine_folder("scratch", loaded.settings.scratch)
     yield await _artifacts(loaded.settings)
+    yield examine_privacy(loaded.settings)
     async for check in _database(loaded.settings):
         yield check
     from telecine.cli.doctor_media import examine_media
@@ -93,6 +85,17 @@ async def examine(database: str | None) -> AsyncIterator[Check]:
 
     async for check in examine_media(World()):
         yield check
+
+
+def _ladder(settings: Settings) -> Check:
+    from telecine.media.ladder_spec import check_ladders, read_ladder
+
+    try:
+        check_ladders(settings.ladder, settings.ladders)
+    except TelecineError as error:
+        return Check("ladder", "wrong", str(error))
+    names = ", ".join(step.name or "source" for step in read_ladder(settings.ladder, settings.ladders))
+    return Check("ladder", "ok", f"{settings.ladder}: {names}")
 
 
 def _settings(loaded: Loaded) -> Check:
@@ -105,8 +108,8 @@ async def _artifacts(settings: Settings) -> Check:
     """Can something be stored there, read back and deleted? A folder that is not there yet is not made for it."""
     place = settings.artifacts_url
     local = None if "://" in place and not place.startswith("file://") else Path(place.removeprefix("file://"))
-    if local is not None and not local.is_dir():
-        return _folder("artifacts", local)
+    if local is not None and not is_folder(local):
+        return examine_folder("artifacts", local)
     from telecine.wiring import open_artifacts, try_artifacts
 
     try:
@@ -116,21 +119,7 @@ async def _artifacts(settings: Settings) -> Check:
     if local is None:
         said = f"{settings.shown('artifacts_url')}: a file was stored, read and deleted in {show.span(took)}"
         return Check("artifacts", "ok", said)
-    return _folder("artifacts", local)
-
-
-def _folder(name: str, path: Path) -> Check:
-    """Can a worker of this user write there, and is there room? Nothing is made."""
-    there = path.absolute()
-    while not there.exists():
-        there = there.parent
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        return Check(name, "wrong", f"{path} is not writable")
-    free = shutil.disk_usage(there).free
-    room = f"{path}, {show.size(free)} free"
-    if free < LEAST_FREE:
-        return Check(name, "warning", f"{room}: that is little")
-    return Check(name, "ok", room)
+    return examine_folder("artifacts", local)
 
 
 async def _database(settings: Settings) -> AsyncIterator[Check]:
@@ -166,7 +155,7 @@ def _not_yet(settings: Settings) -> Check | None:
     path = sqlite_path(settings.database_url)
     if dialect_of(settings.database_url) != "sqlite" or path.exists():
         return None
-    place = _folder("database", path.parent)
+    place = examine_folder("database", path.parent)
     if place.verdict == "wrong":
         return place
     return Check("database", "ok", f"there is none yet at {path}; `transcode`, `submit` and `serve` make it")
@@ -250,7 +239,7 @@ async def _pulse(parts: Parts) -> Check:
     [row] = await ask(parts.store, "pulse_get", {})
     stats = await parts.engine.views.stats()
     running, waiting = stats.tasks["running"], stats.tasks["ready"] + stats.tasks["parked"]
-    fleet = f"{show.count(stats.workers, 'worker')}, {running} running, {waiting} waiting"
+    fleet = f"{counted(stats.workers, 'worker')}, {running} running, {waiting} waiting"
     silent = row["now"] - row["at"]
     if silent <= max(parts.engine.lease, PULSES * parts.settings.sweep_seconds * SECOND):
         return Check("pulse", "ok", f"swept {show.span(silent)} ago; {fleet}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from telecine.cli.doctor import Check
+from telecine.cli.doctor_disk import Check
 from telecine.errors import ChildFailed
 from telecine.media.child.canary import Canary
 from telecine.media.families import FAMILIES
@@ -30,6 +30,11 @@ WALLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tcp", "TCP", ("tcp",)),
     ("netns", "UDP", ("udp",)),
     ("seccomp", "Unix sockets", ("unix",)),
+    ("seccomp", "other programs", ("process",)),
+    ("seccomp", "modes, owners, times and attributes of files", ("chmod", "chown", "utime", "xattr")),
+    ("seccomp", "limits, priority and signals of its parent", ("prlimit", "renice", "reschedule", "signal")),
+    ("seccomp", "shared memory", ("shared_memory",)),
+    ("seccomp", "another root", ("chroot",)),
     ("rlimits", "more memory", ("memory",)),
 )
 
@@ -81,7 +86,10 @@ def _verdicts(found: Found) -> Iterator[Check]:
         if not found.walls.get(wall):
             continue
         through = [one for one in tries if found.tried.get(one, "") is None]
-        (leaks if through else bites).append(f"{about} ({wall})")
+        if through:
+            leaks.append(f"{about} ({wall}: {', '.join(through)})")
+        else:
+            bites.append(f"{about} ({wall})")
     if leaks:
         yield Check("sandbox", "wrong", f"stands and does not bite: {', '.join(leaks)}")
     if bites:

@@ -53,7 +53,7 @@ def _line(item: Event | Reset) -> str:
     parts = [
         f"{item.seq:>6}  {show.utc(item.at)}  {item.kind:<18}",
         f"job {item.job_id}" if item.job_id is not None else "",
-        item.stage or "",
+        f"{item.stage or ''}{f'[{item.position}]' if item.position is not None else ''}",
         f"#{item.token}" if item.token is not None else "",
         f"worker {item.worker}" if item.worker is not None else "",
         show.short(show.compact(item.data), 120) if item.data else "",

@@ -46,7 +46,7 @@ def list_workers(gone: All = False, database: Database = None, as_json: AsJson =
         if as_json:
             show.print_json({"workers": [asdict(worker) for worker in found]})
         elif not found:
-            print("No workers. Start one with `telecine worker`.")
+            print("No workers. Start one with `telecine worker`, or `--flows MODULE` for flows of your own.")
         else:
             _print_workers(found, now)
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from telecine.cli import show
 from telecine.facts import SECOND, Instant, Status
+from telecine.plural import counted
 
 if TYPE_CHECKING:
     from telecine.client import Client
@@ -127,7 +128,7 @@ def _warnings(view: JobView) -> list[RenderableType]:
             Text.assemble(("warning ", "yellow"), f"{place} {problem.code}: {show.short(problem.message, 200)}")
         )
     if view.warning_count > len(lines):
-        lines.append(show.dim(f"and {show.count(view.warning_count - len(lines), 'more warning')}"))
+        lines.append(show.dim(f"and {counted(view.warning_count - len(lines), 'more warning')}"))
     return [Text(), *lines] if lines else []
 
 
@@ -143,7 +144,7 @@ def _results(view: JobView) -> list[RenderableType]:
     return [
         Text(),
         table,
-        *([show.dim(f"and {show.count(more, 'more result')}; `--json` has them")] if more > 0 else []),
+        *([show.dim(f"and {counted(more, 'more result')}; `--json` has them")] if more > 0 else []),
     ]
 
 
@@ -154,4 +155,4 @@ def _files(view: JobView) -> list[RenderableType]:
     for file in view.outputs[:MOST_FILES]:
         table.add_row(file.name, file.stage, show.size(file.size), show.dim(file.key))
     more = view.output_count - min(MOST_FILES, len(view.outputs))
-    return [Text(), table, *([show.dim(f"and {show.count(more, 'more file')}")] if more else [])]
+    return [Text(), table, *([show.dim(f"and {counted(more, 'more file')}")] if more else [])]

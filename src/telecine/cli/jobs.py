@@ -11,6 +11,7 @@ from telecine.cli import show
 from telecine.cli.common import AsJson, Database, JobNumber, perform, session
 from telecine.cli.parse import moment_of, subject_of
 from telecine.errors import BadSpec
+from telecine.plural import counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -103,7 +104,7 @@ def _about(line: JobLine) -> str:
     if line.error and show.is_roomy():
         parts.append(show.short(_fault(line), 60))
     elif line.warning_count and not line.error:
-        parts.append(show.count(line.warning_count, "warning"))
+        parts.append(counted(line.warning_count, "warning"))
     return "  ".join(part for part in parts if part)
 
 

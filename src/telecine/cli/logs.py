@@ -12,6 +12,7 @@ import typer
 from telecine.cli import show
 from telecine.cli.common import AsJson, Database, JobNumber, perform, session
 from telecine.facts import Status
+from telecine.plural import counted
 
 if TYPE_CHECKING:
     from telecine.client import Client
@@ -108,7 +109,7 @@ def _ordered(order: dict[str, Any]) -> Iterator[str]:
     if "track" in order:
         yield str(order["track"]["name"])
     if "stills" in order:
-        yield f"{len(order['stills'])} stills"
+        yield counted(len(order["stills"]), "still")
 
 
 def _numbers(segments: Sequence[int]) -> str:
@@ -117,7 +118,7 @@ def _numbers(segments: Sequence[int]) -> str:
         return ""
     first, last = min(segments), max(segments)
     if last - first + 1 != len(segments):
-        return f"({len(segments)} segments)"
+        return f"({counted(len(segments), 'segment')})"
     return f"(segment {first})" if first == last else f"(segments {first}-{last})"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from telecine.errors import BadSpec
 from telecine.facts import DAY, HOUR, MINUTE, SECOND, Instant, Millis
+from telecine.json_limits import check_json
 
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d)")
 _UNITS = {"s": SECOND, "m": MINUTE, "min": MINUTE, "h": HOUR, "d": DAY}
@@ -30,6 +31,7 @@ def spec_of(text: str | None) -> Any:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise BadSpec(f"{where} cannot be read: {reason}") from None
+    check_json(text, where)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

@@ -11,6 +11,8 @@ from telecine.cli import show
 from telecine.cli.common import AsJson, Database, perform, settings_for
 
 if TYPE_CHECKING:
+    from telecine.engine.keys import KeyView
+    from telecine.facts import Instant
     from telecine.wiring.serving import Serving
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")]
@@ -53,6 +55,8 @@ def serve(
             show.print_line(asdict(serving))
             return
         print(f"Telecine serves on {serving.address}", flush=True)
+        if serving.public_url:
+            print(f"Others reach it at {serving.public_url}", flush=True)
         if serving.link:
             print(f"Log in once within 15 minutes: {serving.link}", flush=True)
         else:
@@ -67,11 +71,12 @@ def login(database: Database = None, as_json: AsJson = False) -> None:
     async def make() -> None:
         from telecine.engine.keys import Keys
         from telecine.wiring import open_engine
+        from telecine.wiring.listening import reachable
 
         settings = settings_for(database).settings
         async with open_engine(settings, create=False) as parts:
             text = await Keys(parts.store, parts.world).link()
-        address = settings.public_url or f"http://{settings.host}:{settings.port}"
+        address = settings.public_url or reachable(settings.host, settings.port)
         if as_json:
             show.print_json({"link": f"{address}/login/{text}"})
         else:
@@ -91,23 +96,32 @@ def list_keys(database: Database = None, as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
 
     async def look() -> None:
+        from telecine.client import Client
         from telecine.engine.keys import Keys
         from telecine.wiring import open_engine
 
         async with open_engine(settings_for(database).settings, create=False) as parts:
-            found = await Keys(parts.store, parts.world).list()
+            found, now = await Keys(parts.store, parts.world).list(), await Client(parts).now()
         if as_json:
             show.print_json({"keys": [asdict(key) for key in found]})
             return
         if not found:
             print("No keys. Make one with `telecine keys create --owner NAME`.")
             return
-        table = show.table("key", "scope", "owner", "name", "state")
+        table = show.table("key", "scope", "owner", "state", "created", "last used", "expires", "name")
         for key in found:
-            table.add_row(key.id, key.scope, key.owner, key.name, "revoked" if key.revoked_at else "valid")
+            times = (show.ago(key.created_at, now), show.ago(key.last_used_at, now) or "never")
+            expires = show.ago(key.expires_at, now) or "never"
+            table.add_row(key.id, key.scope, key.owner, _key_state(key, now), *times, expires, key.name)
         show.console().print(table)
 
     perform(look())
+
+
+def _key_state(key: KeyView, now: Instant) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return "expired" if key.expires_at is not None and key.expires_at <= now else "valid"
 
 
 @keys.command("create")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-# A pipe has no width: lines that are meant for grep shall not be cut.
-PIPE_WIDTH = 200
+# A pipe has no width: lines that are meant for grep are neither cut nor wrapped.
+PIPE_WIDTH = 1 << 20
 WIDE = 110
 ROOMY = 150
 BAR_WIDTH = 24
@@ -57,12 +57,12 @@ VIDEO_TONES = {**TONES, "ready": "green"}
 @cache
 def console() -> Console:
     """Rich obeys NO_COLOR and TERM by itself. Without markup: what is shown may hold brackets of its own."""
-    from rich.console import Console
+    from telecine.cli.rich_output import SafeConsole
 
-    plain = Console(highlight=False, markup=False, soft_wrap=False)
+    plain = SafeConsole(highlight=False, markup=False, soft_wrap=False)
     if plain.is_terminal or "COLUMNS" in os.environ:
         return plain
-    return Console(highlight=False, markup=False, soft_wrap=False, width=PIPE_WIDTH)
+    return SafeConsole(highlight=False, markup=False, soft_wrap=False, width=PIPE_WIDTH)
 
 
 def print_json(value: object) -> None:
@@ -76,9 +76,9 @@ def print_line(value: object) -> None:
 
 def table(*columns: str, right: Iterable[str] = ()) -> Table:
     """A table without lines; only its last column gives way when the terminal is narrow."""
-    from rich.table import Table
+    from telecine.cli.rich_output import SafeTable
 
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    made = SafeTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in columns[:-1]:
         made.add_column(name, justify="right" if name in right else "left", no_wrap=True, overflow="ellipsis")
     made.add_column(columns[-1], overflow="fold")
@@ -184,10 +184,6 @@ def ago(at: Instant | None, now: Instant) -> str:
     if at is None:
         return ""
     return f"{span(now - at)} ago" if at <= now else f"in {span(at - now)}"
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def moment(at: Instant | None, now: Instant) -> str:

@@ -99,9 +99,11 @@ async def _submit(
 def _check(spec: Any, database: str | None) -> None:
     """A spec that could only fail is refused here, as over HTTP, before it is a job."""
     from telecine.flows.transcode.spec import parse
-    from telecine.videos.allowing import check_wishes
+    from telecine.videos.allowing import check_source, check_wishes
 
-    check_wishes(parse(spec), settings_for(database).settings.ladders)
+    settings, wanted = settings_for(database).settings, parse(spec)
+    check_wishes(wanted, settings.ladders, settings.ladder)
+    check_source(wanted.source, settings.allow_private_sources)
 
 
 async def _register(client: Client, modules: list[str]) -> None:

@@ -65,7 +65,7 @@ def transcode(
 ) -> None:
     """Turn films into adaptive streams, on this machine. Run it again after Ctrl-C or a crash: it goes on."""
     from telecine.flows.transcode.spec import parse
-    from telecine.media.ladder_spec import read_ladder
+    from telecine.videos.allowing import check_source, check_wishes
 
     wishes = {
         "ladder": ladder,
@@ -80,7 +80,9 @@ def transcode(
     ]
     settings = settings_for(database, {"slots": workers}).settings
     folders = [_folder(output, spec, len(specs)) for spec in specs]
-    read_ladder(ladder or settings.ladder, settings.ladders)
+    for spec in specs:
+        check_wishes(spec, settings.ladders, settings.ladder)
+        check_source(spec.source, settings.allow_private_sources)
     _check_places(files, folders)
 
     # What becomes of each attempt is on the screen; the worker's own log would say it twice.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from telecine.cli import show
-from telecine.cli.common import AsJson, Database, perform, settings_there
+from telecine.cli.common import INTERRUPTED, AsJson, Database, perform, settings_there
 from telecine.errors import BadSpec
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ Standing = Annotated[
     str | None, typer.Option("--status", help="Only those that are `pending`, `processing`, `ready` or `failed`.")
 ]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete it: its jobs are cancelled, its bytes go.")]
+Yes = Annotated[bool, typer.Option("--yes", help="With --delete: do not ask.")]
 LetGo = Annotated[int | None, typer.Option("--let-go", metavar="NUMBER", help="Undo --keep.")]
 
 
@@ -124,6 +126,7 @@ def video(
     keep: Keep = None,
     let_go: LetGo = None,
     delete: Delete = False,
+    yes: Yes = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -131,6 +134,7 @@ def video(
     if to is not None and not rollback:
         raise BadSpec("--to says which version --rollback shows: give both")
     if delete:
+        _confirm(video_id, is_sure=yes)
         perform(_delete(video_id, database, as_json))
         return
 
@@ -154,6 +158,17 @@ def video(
             show.console().print(render(page, now, lambda key: place_of(settings, key)))
 
     perform(look())
+
+
+def _confirm(video_id: str, *, is_sure: bool) -> None:
+    """Ask before what cannot be undone; a script says --yes."""
+    if is_sure:
+        return
+    if not sys.stdin.isatty():
+        raise BadSpec(f"--delete would delete {video_id} and its files for good: add --yes to do it without a question")
+    if not typer.confirm(f"Delete {video_id} and its files for good?", err=True):
+        print("Nothing was deleted.", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED)
 
 
 async def _delete(video_id: str, database: str | None, as_json: bool) -> None:

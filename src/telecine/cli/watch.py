@@ -11,6 +11,7 @@ import typer
 from telecine.cli import show
 from telecine.cli.common import JOB_FAILED, OK, AsJson, Database, perform, session
 from telecine.facts import Status
+from telecine.plural import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -70,6 +71,14 @@ async def held_up(client: Client, view: JobView) -> dict[str, Waiting]:
     }
 
 
+TRANSCODE = "transcode"  # the flow that every worker serves
+
+
+def worker_for(flow: str) -> str:
+    """The command that starts a worker for a flow. One of your own comes from a module that only you know."""
+    return "telecine worker" if flow == TRANSCODE else "telecine worker --flows MODULE"
+
+
 async def held_words(client: Client, view: JobView, *, settled: bool) -> dict[str, str]:
     """By stage, what holds a job up; that nobody serves it only if it stays so: a worker may just be starting."""
     from telecine.cli.jobpage import start_of
@@ -77,7 +86,7 @@ async def held_words(client: Client, view: JobView, *, settled: bool) -> dict[st
     now = await client.now()
     return {
         stage: f"{stage} waits: {one.text}{start_of(one, now)}"
-        + ("; start one with `telecine worker`" if one.reason == "no_worker" else "")
+        + (f"; start one with `{worker_for(view.flow)}`" if one.reason == "no_worker" else "")
         for stage, one in (await held_up(client, view)).items()
         if settled or one.reason != "no_worker"
     }
@@ -150,7 +159,7 @@ async def _print_lines(client: Client, job_id: int) -> JobView:
 def _ending(view: JobView) -> str:
     took = "" if view.started_at is None or view.ended_at is None else show.span(view.ended_at - view.started_at)
     if view.status == Status.COMPLETED:
-        warned = f", with {show.count(view.warning_count, 'warning')}" if view.warning_count else ""
+        warned = f", with {counted(view.warning_count, 'warning')}" if view.warning_count else ""
         done = f"Job {view.id} completed{f' in {took}' if took else ''}{warned}."
         return f"{done}\n`telecine job {view.id}` shows its results." if view.results or view.outputs else done
     error = view.error or {}
@@ -205,7 +214,7 @@ async def _follow_all(client: Client) -> None:
 
 
 def _summary(stats: Stats) -> str:
-    fleet = f"{show.count(stats.workers, 'worker')}, {show.count(stats.slots, 'slot')}"
+    fleet = f"{counted(stats.workers, 'worker')}, {counted(stats.slots, 'slot')}"
     tasks = stats.tasks
     work = f"{tasks['running']} running, {tasks['ready']} ready, {tasks['parked']} later, {tasks['new']} behind others"
     return f"{fleet} · tasks: {work}"

@@ -104,8 +104,9 @@ def _large(text: str) -> str:
 
 
 def link_of(facts: Facts, public_url: str | None) -> str | None:
+    """The job in the API: opens with a key, and in a browser that is logged in."""
     job = facts.get("job")
-    return f"{public_url}/jobs/{job['id']}" if public_url and job else None
+    return f"{public_url}/api/v1/jobs/{job['id']}" if public_url and job else None
 
 
 def _data(kind: str, facts: Facts, link: str | None) -> Facts:

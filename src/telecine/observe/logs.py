@@ -28,8 +28,8 @@ _USUAL = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}
 QUIET = ("uvicorn", "uvicorn.error", "uvicorn.access", "websockets", "httpx", "httpcore", "asyncio", "opentelemetry")
 # What the message of these loggers says already: not twice in a line for people.
 _SAID = {"telecine.access": ("method", "route", "status", "ms")}
-# C0, DEL, C1 and the two separators that some readers take for the end of a line.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# C0, DEL, C1, the two separators that some readers take for the end of a line, and what turns the direction.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Each secret below has one of these beside it. Most lines have none, and to look for them costs next to nothing.
 _MARKS = ("tcn_", "/login/", "bearer", "?", "&", "@")
 _SECRETS = (

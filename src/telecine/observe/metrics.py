@@ -41,6 +41,10 @@ TOTALS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "workers_registered": ("telecine_workers_registered", "Workers that have come", ()),
     "audit_findings": ("telecine_audit_findings", "Contradictions that the audit has found", ()),
 }  # fmt: skip
+OUTCOMES = {
+    "jobs_completed": ("completed", "failed", "cancelled"),
+    "attempts": ("done", "failed", "lost", "released", "stalled", "timed_out", "cancelled"),
+}
 TIMES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "job_seconds": ("telecine_job_duration_seconds", "From the first claim to the end", ("flow", "outcome")),
     "task_seconds": ("telecine_task_duration_seconds", "Attempts that succeeded", ("flow", "stage")),
@@ -94,7 +98,7 @@ def of_fleet(snapshot: Snapshot) -> Iterator[Metric]:
     if figures is None:
         return
     yield _gauge("telecine_store_seconds", "How long the database took for the figures of this page", snapshot.seconds)
-    yield from _totals(figures.totals)
+    yield from _totals(figures.totals, figures.flows)
     yield from _jobs(figures)
     yield from _lanes(figures)
     yield from _workers(figures)
@@ -150,19 +154,31 @@ def _by(name: str, meaning: str, labels: tuple[str, ...], values: Mapping[_Key, 
     return family
 
 
-def _totals(totals: Iterable[tuple[str, str, int]]) -> Iterator[Metric]:
+def _totals(totals: Iterable[tuple[str, str, int]], flows: Mapping[str, Iterable[str]]) -> Iterator[Metric]:
     by_name: dict[str, dict[tuple[str, ...], int]] = defaultdict(dict)
+    for name, (_, _, labels) in TOTALS.items():
+        by_name[name] = dict.fromkeys(_possible(name, labels, flows), 0)
     for name, values, total in totals:
         by_name[name][tuple(json.loads(values))] = total
     for name, (metric, meaning, labels) in TOTALS.items():
         family = CounterMetricFamily(metric, meaning, labels=labels)
         for key, value in by_name[name].items():
             family.add_metric(list(key), value)
-        if not labels and not by_name[name]:
-            family.add_metric([], 0)
         yield family
     for name, (metric, meaning, labels) in TIMES.items():
         yield _times(by_name[name], by_name[f"{name}_sum"], BOUNDS[name], (metric, meaning, labels))
+
+
+def _possible(name: str, labels: tuple[str, ...], flows: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, ...]]:
+    """All values that its labels can have. A counter must be there with 0 before it counts: for Prometheus a series
+    that begins with 1 has not increased."""
+    if not labels:
+        yield ()
+        return
+    for flow, stages in flows.items():
+        for stage in stages if "stage" in labels else (None,):
+            for outcome in OUTCOMES[name] if "outcome" in labels else (None,):
+                yield tuple(one for one in (flow, stage, outcome) if one is not None)
 
 
 def _times(

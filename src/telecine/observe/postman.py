@@ -20,6 +20,7 @@ from telecine.facts import HOUR, SECOND, Millis, Policy
 from telecine.observe.bodies import body_of
 from telecine.observe.sending import Answer, NotSent, Sender
 from telecine.observe.signing import signed
+from telecine.plural import counted
 from telecine.retry import backoff
 from telecine.world import World
 
@@ -93,7 +94,8 @@ class Postman:
         """One look: write letters, take those that are due, be off with them. True: there is more to do at once."""
         posted = await self._mail.collect(self._rules)
         if posted.missed:
-            log.warning("%s events were pruned before anybody was told of them: no server ran for days", posted.missed)
+            missed = counted(posted.missed, "event")
+            log.warning("%s pruned before any webhook was sent: no server ran for days", missed)
         room = self._ways.at_once - len(self._out)
         letters: Sequence[Letter] = ()
         if room > 0:
@@ -126,7 +128,7 @@ class Postman:
             return
         self._prune_at = self._world.mono() + PRUNE_SECONDS
         if gone := await self._mail.prune():
-            log.info("forgot %s deliveries that ended long ago", gone)
+            log.info("deleted %s that ended long ago", counted(gone, "delivery", "deliveries"))
 
     # -- one letter ------------------------------------------------------------------------------
 
@@ -166,7 +168,8 @@ class Postman:
         if status == GONE and letter.webhook_id is not None:
             await self._mail.switch_off(letter.webhook_id)
         if status == GONE or letter.tries >= self._ways.attempts:
-            log.warning("delivery %s to %s is given up after %s tries: %s", letter.id, letter.host, letter.tries, error)
+            tries = counted(letter.tries, "attempt")
+            log.warning("delivery %s to %s is given up after %s: %s", letter.id, letter.host, tries, error)
             await self._mail.give_up(letter, status, error)
             return
         # Each try doubles the wait twice.

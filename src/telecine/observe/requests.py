@@ -16,11 +16,11 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 CHATTER = frozenset(
     {"/health", "/health/live", "/api/health", "/metrics", "/api/worker/heartbeat", "/api/worker/claim"}
 )
+# What a worker says all day while it works; who joins, leaves or is refused has a line.
+ROUTINE = "/api/worker/"
+RARE = frozenset(f"{ROUTINE}{word}" for word in ("register", "enlist", "drain", "retire"))
 # Bytes in pieces: a film that is watched is a hundred of these.
 BYTES = ("/media/", "/api/worker/source/", "/api/worker/artifacts/", "/api/worker/kept/", "/api/worker/digest/")
-# In these addresses is a secret: the template stands for them, wherever a proxy has put them.
-SECRET = ("/login/", "/media/t/")
-LONGEST_PATH = 300
 BAD = 400
 
 # When each series began is of no use to anybody, and would double their number.
@@ -68,7 +68,10 @@ class RequestMetrics:
 
 
 class AccessLines:
-    """One line for each request: what was asked for, by which key, how it went. No query, no body."""
+    """One line for each request: the template of its address, by which key, how it went.
+
+    Never the address itself: it holds names of films, signed links and queries.
+    """
 
     def came(self, visit: Visit) -> None:
         return None
@@ -81,16 +84,17 @@ class AccessLines:
         if log.isEnabledFor(level):
             ms = round(visit.seconds * 1000, 1)
             told = {"method": visit.method, "route": visit.route, "status": visit.status, "ms": ms, "key": visit.key_id}
-            log.log(level, "%s %s %s %s ms", visit.method, _path(visit), visit.status, ms, extra=told)
-
-
-def _path(visit: Visit) -> str:
-    if any(place in visit.path for place in SECRET):
-        return visit.route
-    return visit.path if len(visit.path) <= LONGEST_PATH else visit.path[:LONGEST_PATH] + "…"
+            log.log(level, "%s %s %s %s ms", visit.method, visit.route, visit.status, ms, extra=told)
 
 
 def is_chatter(visit: Visit) -> bool:
+    """No line is worth it: machines, and workers at work, while all is well."""
+    is_routine = visit.route.startswith(ROUTINE) and visit.route not in RARE
+    return is_untraced(visit) or (visit.status < BAD and is_routine)
+
+
+def is_untraced(visit: Visit) -> bool:
+    """No span is worth it. What a worker says about a task is: it belongs to the job's trace."""
     if visit.status >= BAD:
         return False
     return visit.route in CHATTER or (visit.method in ("GET", "HEAD") and visit.route.startswith(BYTES))

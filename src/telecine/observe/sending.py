@@ -8,6 +8,7 @@ and of its address only the host: the rest may be a secret.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ import httpx
 from telecine.addresses import Resolve, first_inside, resolve
 from telecine.engine.webhooks import WEB_PORTS, check_url
 from telecine.errors import BadSpec, TelecineError
+from telecine.triage import Verdict, triage
+
+log = logging.getLogger(__name__)
 
 MOST_ANSWER = 64 << 10
 BLOCK = 16 << 10
@@ -76,7 +80,11 @@ class Sender:
             raise NotSent(f"no answer within {self._timeout:g} seconds") from None
         except BadSpec as error:
             raise NotSent(str(error)) from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+        except NotSent:
+            raise
+        except Exception as error:  # of the network, the client, or a transport that closed under it
+            if triage(error) is Verdict.BUG:
+                log.warning("a delivery could not be sent: %r", error)
             raise NotSent(_told(error)) from None
         return await _answer(response, deadline)
 
@@ -119,7 +127,7 @@ async def _answer(response: httpx.Response, deadline: float) -> Answer:
     until = min(deadline, asyncio.get_running_loop().time() + READ_SECONDS)
     left = MOST_ANSWER
     try:
-        with suppress(httpx.HTTPError, OSError, TimeoutError):
+        with suppress(Exception):  # it has answered: what becomes of the rest makes no difference
             async with asyncio.timeout_at(until):
                 async for block in response.aiter_raw(BLOCK):
                     left -= len(block)
@@ -127,7 +135,7 @@ async def _answer(response: httpx.Response, deadline: float) -> Answer:
                         break
         return Answer(response.status_code, _pause(response.headers.get("retry-after", "")))
     finally:
-        with suppress(httpx.HTTPError, OSError):
+        with suppress(Exception):
             await response.aclose()
 
 

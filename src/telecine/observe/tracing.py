@@ -36,7 +36,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from telecine.facts import Answer, Done, Fact, Failed, Instant, Lease, Released
-from telecine.observe.requests import is_chatter
+from telecine.observe.requests import is_untraced
 from telecine.observe.visits import Visit
 from telecine.worker.current import current_lease
 
@@ -198,7 +198,7 @@ class Tracing:
     def over(self, visit: Visit) -> None:
         span = self._visits.pop(id(visit), None)
         # A stream is open for hours, and machines ask every second: neither is worth a span.
-        if span is None or visit.is_stream or is_chatter(visit):
+        if span is None or visit.is_stream or is_untraced(visit):
             return
         span.update_name(f"{visit.method} {visit.route}")
         told: dict[str, str | int] = {

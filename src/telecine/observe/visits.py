@@ -7,8 +7,7 @@ from typing import Protocol
 
 
 class Visit(Protocol):
-    """`route` is the template of the address, `path` the address itself without its query: for lines, never for
-    labels; `kind` is http or websocket."""
+    """`route` is the template of the address, which itself is known to no observer; `kind` is http or websocket."""
 
     @property
     def id(self) -> str: ...
@@ -16,8 +15,6 @@ class Visit(Protocol):
     def kind(self) -> str: ...
     @property
     def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
     @property
     def route(self) -> str: ...
     @property

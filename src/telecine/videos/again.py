@@ -9,7 +9,7 @@ from telecine.engine.shown import SubjectView
 from telecine.errors import BadSpec, NotFound, WrongState
 from telecine.facts import Json
 from telecine.flows.transcode.flow import NAME
-from telecine.flows.transcode.spec import digest, parse
+from telecine.flows.transcode.spec import parse
 from telecine.videos.beginning import KIND, Begun
 from telecine.videos.recorded import plan_of
 
@@ -20,7 +20,7 @@ FIXED = ("source", "sha256", "size", "name")
 async def retranscode(
     engine: Engine, video_id: str, wishes: Mapping[str, Json] | None = None, *, priority: int | str = "normal"
 ) -> Begun:
-    """A new job with the wishes of the last one, but for these. The same twice at once is one job."""
+    """A new job with the wishes of the last one, but for these. One at a time: `WrongState` while another is open."""
     video = await engine.subject(KIND, video_id)
     last = _last(video)
     before = parse((await engine.views.job(last)).spec)
@@ -28,9 +28,8 @@ async def retranscode(
     spec = parse({**kept, **{name: value for name, value in (wishes or {}).items() if name not in FIXED}})
     if before.qualities is None and spec.ladder == before.ladder:
         await _check_rungs(engine, last, spec.qualities or ())
-    mark = f"{NAME}:again:{video_id}:{digest(spec)}"
-    if video.open_job is not None and (await engine.views.job(video.open_job.id)).dedupe_key != mark:
-        raise WrongState(f"job {video.open_job.id} works on this video just now: wait for it, or cancel it")
+    if video.open_job is not None:
+        raise _busy(video.open_job.id)
     [answer] = await engine.submit_many(
         [
             Submission(
@@ -39,11 +38,17 @@ async def retranscode(
                 owner=video.owner,
                 subject=(KIND, video_id),
                 priority=priority,
-                dedupe_key=mark,
+                dedupe_key=f"{NAME}:again:{video_id}",  # of two that come at once, one is submitted
             )
         ]
     )
-    return Begun(answer.job_id, video_id, "submitted" if answer.created else "continued")
+    if not answer.created:
+        raise _busy(answer.job_id)
+    return Begun(answer.job_id, video_id, "submitted")
+
+
+def _busy(job_id: int) -> WrongState:
+    return WrongState(f"job {job_id} works on this video just now: wait for it, or cancel it")
 
 
 async def _check_rungs(engine: Engine, job_id: int, wanted: Sequence[str]) -> None:

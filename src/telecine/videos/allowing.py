@@ -35,15 +35,38 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 FindUpload = Callable[[str], Awaitable[Upload]]
 
 
-def check_wishes(spec: TranscodeSpec, ladders: Mapping[str, Any]) -> None:
-    """Refuse a ladder that there is not, and rungs that the ladder has not."""
-    if spec.ladder is None:
-        return
-    names = [step.name for step in read_ladder(spec.ladder, ladders)]
+def check_wishes(spec: TranscodeSpec, ladders: Mapping[str, Any], usual: str) -> None:
+    """Refuse a ladder that there is not, and rungs that the ladder has not. `usual` is the ladder of the settings."""
+    names = [step.name for step in read_ladder(usual if spec.ladder is None else spec.ladder, ladders)]
     # A rung of the source's own size is called after the film.
     unknown = [] if "" in names else [name for name in spec.qualities or () if name not in names]
     if unknown:
         raise BadSpec(f"qualities: the ladder has no rung {unknown[0]!r}; it has {', '.join(names)}")
+
+
+def check_source(source: str, private: Iterable[str] = ()) -> str | None:
+    """The scheme of a source; `BadSpec` for places that no worker fetches from. No name is looked up here: whoever
+    fetches the source does that. `private` are the addresses that the operator allows."""
+    found = _SCHEME.match(source)
+    scheme = found[1].lower() if found else None
+    if scheme in WEB:
+        _check_web(source, tuple(private))
+    elif scheme not in (None, BUCKET, UPLOAD.removesuffix("://")):
+        raise BadSpec(f"{scheme}:// is no place for a source; give http(s)://, s3://, upload:// or a path")
+    return scheme
+
+
+def _check_web(source: str, private: tuple[str, ...]) -> None:
+    try:
+        host = urlsplit(source).hostname or ""
+    except ValueError:
+        raise BadSpec("source: this address is not understood") from None
+    address = LOOPBACK if host.rstrip(".") == "localhost" else written_out(host)
+    if address is not None and first_inside(host, [str(address)], private) is not None:
+        raise BadSpec(
+            f"source: {host} is not on the public internet: upload the film instead; "
+            "the operator can list it in allow_private_sources"
+        )
 
 
 class Allowing:
@@ -55,9 +78,10 @@ class Allowing:
         ladders: Mapping[str, Any],
         find_upload: FindUpload,
         *,
+        usual_ladder: str,
         private: Iterable[str] = (),
     ) -> None:
-        self._ladders = ladders
+        self._ladders, self._usual_ladder = ladders, usual_ladder
         self._private = tuple(private)
         self._prefixes = tuple(f"{place.rstrip('/')}/" for place in folders if _SCHEME.match(place))
         self._folders = tuple(Path(place).resolve() for place in folders if not _SCHEME.match(place))
@@ -74,36 +98,18 @@ class Allowing:
         if "\0" in spec.source:
             raise BadSpec("source: it has a character that cannot be stored: NUL")
         self.sensible(spec)
-        found = _SCHEME.match(spec.source)
-        scheme = found[1].lower() if found else None
+        scheme = check_source(spec.source, self._private)
         if scheme is None:
             return await self._path(spec, caller)
         if scheme == UPLOAD.removesuffix("://"):
             return await self._upload(spec, caller)
         if scheme == BUCKET:
             self._bucket(spec.source, caller)
-        elif scheme not in WEB:
-            raise BadSpec(f"{scheme}:// is no place for a source; give http(s)://, s3://, upload:// or a path")
-        else:
-            self._web(spec.source)
         return spec
 
     def sensible(self, spec: TranscodeSpec) -> None:
         """Refuse wishes that no film could be made by."""
-        check_wishes(spec, self._ladders)
-
-    def _web(self, source: str) -> None:
-        """No name is looked up for whoever submits: that is done when the source is fetched."""
-        try:
-            host = urlsplit(source).hostname or ""
-        except ValueError:
-            raise BadSpec("source: this address is not understood") from None
-        address = LOOPBACK if host.rstrip(".") == "localhost" else written_out(host)
-        if address is not None and first_inside(host, [str(address)], self._private) is not None:
-            raise BadSpec(
-                f"source: {host} is not on the public internet: upload the film instead; "
-                "the operator can list it in allow_private_sources"
-            )
+        check_wishes(spec, self._ladders, self._usual_ladder)
 
     async def _path(self, spec: TranscodeSpec, caller: Caller) -> TranscodeSpec:
         if caller.is_admin:

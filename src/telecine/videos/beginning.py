@@ -45,7 +45,7 @@ async def begin(
     told: Told | None = None,
     priority: int | str = "normal",
 ) -> Begun:
-    """The job that makes this of that: one that goes on, one that is done already, or a new one.
+    """The job that makes this of that: one that goes on, one that is done already (not with `again`), or a new one.
 
     Of a video that was deleted nothing goes on: its bytes may be gone. A new job brings the video back.
     """
@@ -53,7 +53,9 @@ async def begin(
         spec = spec.model_copy(update={"sha256": await _hash(Path(spec.source), told)})
     video = video_id(spec, owner)
     deleted = await gone_since(engine, (KIND, video))
-    found = None if again or deleted is not None else await _twin(engine, spec, video, owner)
+    found = None if deleted is not None else await _twin(engine, spec, video, owner)
+    if again and found is not None and Status(found.status).is_final:
+        found = None  # it was made; one that is still being made goes on
     if found is not None:
         await _find_again(engine, found, spec)
         return Begun(found.id, video, await _go_on(engine, found))
@@ -77,7 +79,7 @@ async def begin(
         [answer] = await engine.submit_many([submission._replace(dedupe_key=f"{mark}:{twin.id}")])
         return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
     await _find_again(engine, twin, spec)
-    return Begun(twin.id, twin.subject[1] if twin.subject else video, "continued")
+    return Begun(twin.id, twin.subject[1] if twin.subject else video, await _go_on(engine, twin))
 
 
 async def _find_again(engine: Engine, job: JobView, spec: TranscodeSpec) -> None:
@@ -123,12 +125,13 @@ async def is_there(engine: Engine, job: JobView) -> bool:
 
 
 async def _go_on(engine: Engine, job: JobView) -> How:
+    """Asking again is a person's retry, also of a job that is still open but has just lost a worker."""
     if job.status == Status.COMPLETED:
         return "made before"
-    if Status(job.status).is_final:
-        await engine.retry(JobId(job.id))
-        return "opened again"
-    return "continued"
+    before = await engine.resume(JobId(job.id))
+    if before is Status.COMPLETED:
+        return "made before"
+    return "opened again" if before.is_final else "continued"
 
 
 async def _hash(path: Path, told: Told | None) -> str:

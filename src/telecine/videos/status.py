@@ -52,8 +52,13 @@ class Step:
 
 def steps_of(stages: Iterable[StageView]) -> tuple[Step, ...]:
     """How far each step is, by the stages that it consists of."""
-    states = {stage.name: stage.state for stage in stages}
+    states = {stage.name: _begun(stage) for stage in stages}
     return tuple(Step(name, _step([states[part] for part in parts if part in states])) for name, parts in STEPS.items())
+
+
+def _begun(stage: StageView) -> str:
+    """Its state; a stage that is ready and was never taken up has not begun."""
+    return State.NEW if stage.state == State.READY and stage.started_at is None else stage.state
 
 
 def _step(states: list[str]) -> StepStatus:

@@ -18,6 +18,7 @@ from telecine.facts import JobId, Status
 from telecine.flows.transcode.flow import NAME
 from telecine.flows.transcode.spec import UPLOAD, TranscodeSpec, digest, parse
 from telecine.graph import Graph
+from telecine.json_limits import check_json
 from telecine.store import Ask, Steps
 from telecine.videos.allowing import check_wishes
 from telecine.videos.beginning import KIND, LOOK_BACK, is_there, mark_of, video_id
@@ -37,7 +38,7 @@ class Wishes(NamedTuple):
     spec: dict[str, Any]
 
 
-def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any]) -> Wishes:
+def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any], usual_ladder: str) -> Wishes:
     """The wishes among what the sender says of a file; `BadSpec` in one sentence if they make no sense."""
     name = _called(said)
     asked = {key: _value(key, text) for key, text in said.items() if key not in (*REMARKS, "name", "title")}
@@ -47,7 +48,7 @@ def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any]) -> Wishes:
         raise BadSpec(f"{wrong!r} is not for an upload to say")
     asked["name"] = (said.get("title") or _stem(name))[:MOST_NAME]
     spec = parse({"source": f"{UPLOAD}{'0' * 32}", **asked})
-    check_wishes(spec, ladders)
+    check_wishes(spec, ladders, usual_ladder)
     plain = spec.model_dump(exclude_defaults=True, exclude={"source"})
     return Wishes(name, plain if priority is None else {**plain, "priority": priority_of(priority)})
 
@@ -69,6 +70,7 @@ def _value(key: str, text: str) -> Any:
     if key == "qualities":
         return [part.strip() for part in text.split(",") if part.strip()]
     if key == "ladder" and text.startswith("["):
+        check_json(text, "ladder")
         try:
             return json.loads(text)
         except ValueError:

@@ -28,6 +28,7 @@ class Plain:
             "subject": told.subject,
             "stage": event.stage,
             "task": event.task_id,
+            "position": event.position,
             "token": event.token,
             "worker": event.worker,
             "worker_name": told.worker_name,

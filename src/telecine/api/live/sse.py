@@ -118,6 +118,9 @@ class Streamed(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         hub, reader = self._hub, self._reader
+        if scope["method"] == "HEAD":
+            await Response(headers=self.headers)(scope, receive, send)
+            return
         try:
             await hub.join(reader)
         except TooMany as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import re
 import stat
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from io import FileIO
 from starlette.responses import Response, StreamingResponse
 
 from telecine.api.problems import problem
+from telecine.api.ranges import UnsatisfiableRange, is_known, is_other, range_in
 from telecine.artifacts import Artifacts
 from telecine.engine.watching import File
 from telecine.errors import ArtifactDamaged, NotFound
@@ -28,7 +28,6 @@ TYPES = {
 }
 PIECE = 1 << 20
 FAR_PIECE = 4 << 20
-_RANGE = re.compile(r"\s*([0-9]{0,18})\s*-\s*([0-9]{0,18})\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,38 +38,13 @@ class Asked:
     headers: Mapping[str, str]
 
 
-class BadRange(Exception):
-    """No such range, or more than one: nobody who plays a film needs several."""
-
-
-def range_in(text: str | None, size: int) -> tuple[int, int] | None:
-    """First and last byte; None: the whole. Units that nobody knows are passed over, as the standard wants it."""
-    unit, equals, wanted = (text or "").partition("=")
-    if text is None or unit.strip().lower() != "bytes":
-        return None
-    found = _RANGE.fullmatch(wanted) if equals else None
-    if found is None or not (found[1] or found[2]):
-        raise BadRange
-    if found[1]:
-        first, last = int(found[1]), int(found[2]) if found[2] else size - 1
-    else:
-        first, last = max(0, size - int(found[2])), size - 1
-    if first > last or first >= size:
-        raise BadRange
-    return first, min(last, size - 1)
-
-
-def is_known(asked: Asked, etag: str) -> bool:
-    """Whether who asks has it already."""
-    tags = [tag.strip().removeprefix("W/") for tag in asked.headers.get("if-none-match", "").split(",")]
-    return etag in tags or tags == ["*"]
-
-
 def send_text(asked: Asked, text: bytes, kind: str, headers: dict[str, str]) -> Response:
     """A list; it may change, so it is asked for each time, but sent only when it did."""
     etag = f'"{hashlib.sha256(text).hexdigest()}"'
     headers = {**headers, "ETag": etag, "Cache-Control": "no-cache"}
-    if is_known(asked, etag):
+    if is_other(asked.headers, etag):
+        return problem(412, "version_mismatch", f"If-Match names another version; this one is {etag}")
+    if is_known(asked.headers, etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if asked.method == "HEAD":
         return Response(media_type=TYPES[kind], headers={**headers, "Content-Length": str(len(text))})
@@ -80,14 +54,16 @@ def send_text(asked: Asked, text: bytes, kind: str, headers: dict[str, str]) -> 
 async def send_file(asked: Asked, file: File, kind: str, headers: dict[str, str], artifacts: Artifacts) -> Response:
     etag = f'"{file.sha256}"'
     headers = {**headers, "ETag": etag, "Accept-Ranges": "bytes"}
-    if is_known(asked, etag):
+    if is_other(asked.headers, etag):
+        return problem(412, "version_mismatch", f"If-Match names another version; this one is {etag}")
+    if is_known(asked.headers, etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    wanted = asked.headers.get("range") if asked.headers.get("if-range", etag) == etag else None
+    has_range = asked.method == "GET" and asked.headers.get("if-range", etag) == etag
     try:
-        part = range_in(wanted, file.size)
-    except BadRange:
+        part = range_in(asked.headers.get("range") if has_range else None, file.size)
+    except UnsatisfiableRange:
         gone = {"Content-Range": f"bytes */{file.size}", "Accept-Ranges": "bytes"}
-        return problem(416, "bad_range", f"one range of {file.size} bytes can be asked for, not this", headers=gone)
+        return problem(416, "bad_range", f"the range begins after the last of {file.size} bytes", headers=gone)
     first, last = part or (0, file.size - 1)
     status = HTTPStatus.OK
     if part is not None:

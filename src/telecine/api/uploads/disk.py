@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from telecine.errors import NoSpace, TelecineError, is_full
+from telecine.private_files import make_private_folder
 
 BLOCK = 4 << 20
 NAME = re.compile("[0-9a-f]{32}")
@@ -44,7 +45,7 @@ class Disk:
 
     def room(self) -> int:
         """Bytes that uploads may still take."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self._folder)
         return shutil.disk_usage(self._folder).free - self._reserve
 
     def path(self, upload_id: str) -> Path:
@@ -53,7 +54,7 @@ class Disk:
 
     def open(self, upload_id: str, *, create: bool) -> Slot:
         """The file, locked. `Busy` if somebody else works on it, `Lost` if it is not here."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self._folder)
         path = self.path(upload_id)
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_CREAT if create else 0)
         try:

@@ -81,7 +81,7 @@ class Finisher:
                 await asyncio.to_thread(self._disk.unlink, upload_id)
         except Busy:
             pass  # somebody else is at it
-        except (StoreError, ArtifactError, Lost) as error:
+        except (StoreError, ArtifactError, Lost, OSError) as error:
             log.warning("upload %s is whole, and cannot be finished now: %s", upload_id, error)
         return await self._uploads.find(upload_id)
 
@@ -95,7 +95,7 @@ class Finisher:
                 raise ArtifactDamaged(f"upload {upload.id} was stored with another hash than it has")
             await become(self._engine, upload, sha256)
         except (MediaRefused, Refused) as error:
-            log.info("upload %s (%s) is refused: %s", upload.id, upload.name, error)
+            log.info("upload %s is refused: %s", upload.id, error)
             await self._uploads.refuse(upload.id, str(error))
 
     async def _hashed(self, upload: Upload, slot: Slot) -> str:

@@ -38,7 +38,7 @@ async def put_film(name: str, request: Request, who: Owner, house: Here) -> Resp
     said = {**request.query_params, "filename": name}
     if (promised := tus.promised_sha256(headers)) is not None:
         said["sha256"] = promised
-    wishes = wishes_of(said, house.settings.ladders)
+    wishes = wishes_of(said, house.settings.ladders, house.settings.ladder)
     length = tus.number(headers, "Content-Length")
     if length is None:
         raise TusError(411, "length_required", "send Content-Length, so that there is space for the film")

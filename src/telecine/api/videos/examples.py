@@ -94,3 +94,6 @@ EXAMPLES: dict[str, Any] = {
     "Keeps": {"id": _ID, "version": 1, "keep": True, "changed": True},
     "Page_Video_": {"items": [LINE], "next": None},
 }
+
+# A job for the same bytes and wishes was there before: the answer of 200.
+GOES_ON = {"id": _ID, "job_id": 7, "how": "continued"}

@@ -14,9 +14,11 @@ from starlette.responses import Response
 from telecine.api.answers import answer
 from telecine.api.auth import Owner, visible
 from telecine.api.bulk import actor
+from telecine.api.examples import shown_as
 from telecine.api.house import Here, House
 from telecine.api.problems import answers
 from telecine.api.routing import Router
+from telecine.api.videos.examples import GOES_ON
 from telecine.api.videos.shown import Begun, Keeps, Shows, VideoFull, full
 from telecine.api.words import STORABLE, Cursor, Limit, Name, Priority, Wanted
 from telecine.engine import gone
@@ -31,6 +33,7 @@ from telecine.videos.allowing import Allowing
 from telecine.videos.beginning import KIND, begin
 from telecine.videos.standing import Video, page_of, videos_of
 from telecine.videos.status import VideoStatus
+from telecine.wire.scalars import WHOLE
 
 router = Router(prefix="/api/v1/videos", tags=["videos"])
 
@@ -78,7 +81,7 @@ class Rollback(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"version": 1}]})
 
-    version: int | None = Field(None, ge=1, le=MOST_NUMBER)
+    version: Annotated[int, Field(ge=1, le=MOST_NUMBER), WHOLE] | None = None
 
 
 @router.get("", response_model=Page[Video], responses=answers(401, 403, 422, 429))
@@ -104,7 +107,8 @@ async def list_videos(
     status_code=201,
     response_model=Begun,
     responses={
-        201: {"links": LINKS}, 200: {"model": Begun, "links": LINKS}, **answers(401, 403, 404, 409, 422, 429),
+        201: {"links": LINKS}, 200: {"model": Begun, "links": LINKS, "content": shown_as(GOES_ON)},
+        **answers(401, 403, 404, 409, 422, 429),
     },
 )  # fmt: skip
 async def create_video(wanted: NewVideo, who: Owner, house: Here) -> Response:
@@ -162,7 +166,8 @@ async def retranscode_video(
     if bad := next((name for name in wanted.wishes if name in FIXED), None):
         raise NotAllowed(f"{bad!r} of a video stays as it is: create another one")
     wishes = {**wanted.wishes, **({} if wanted.qualities is None else {"qualities": wanted.qualities})}
-    if isinstance(check := house.checks.get(NAME), Allowing):
+    # Without a ladder of its own the video keeps the one it has, which `retranscode` compares with the qualities.
+    if "ladder" in wishes and isinstance(check := house.checks.get(NAME), Allowing):
         check.sensible(parse({**wishes, "source": "/the/same"}))
     begun = await retranscode(house.engine, video_id, wishes, priority=wanted.priority)
     return answer(Begun(begun.video, begun.job_id, begun.how), status=202)

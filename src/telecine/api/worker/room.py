@@ -17,6 +17,7 @@ from telecine.api.house import House, house_of
 from telecine.api.worker.hashing import Hashing
 from telecine.api.worker.lobby import Lobby
 from telecine.engine.remote import Known, Remotes
+from telecine.private_files import make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -104,7 +105,7 @@ class Room:
         if now < self._clear_at:
             return
         self._clear_at = now + CLEAR_SECONDS
-        self._incoming.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._incoming)
         parts = {path: lease_of(path) for path in self._incoming.glob("*-*-*.part")}
         running = await self.remotes.running(list(parts.values()))
         for path, lease in parts.items():

@@ -13,12 +13,13 @@ from telecine.api.auth import Worker
 from telecine.api.problems import answers
 from telecine.api.routing import Router
 from telecine.api.worker.hashing import hash_source
-from telecine.api.worker.ranges import RangeHeader, ranged
+from telecine.api.worker.ranges import MOST_READ, RangeHeader, ranged
 from telecine.api.worker.room import Here, Room
 from telecine.artifacts import Moved, Stored
 from telecine.engine.keys import Caller
 from telecine.errors import NotFound
-from telecine.wire.said import Digest, Number, SourceSaid
+from telecine.wire.said import Digest, SourceSaid
+from telecine.wire.scalars import PathNumber
 
 router = Router(prefix="/api/worker", tags=["worker"])
 LENT = answers(401, 403, 404, 409, 422, 429)
@@ -26,14 +27,14 @@ HASH_SECONDS = 5.0
 
 
 @router.get("/source/{task}/{token}", response_model=SourceSaid, responses=LENT)
-async def stat_source(task: Number, token: Number, who: Worker, room: Here) -> Response:
+async def stat_source(task: PathNumber, token: PathNumber, who: Worker, room: Here) -> Response:
     """Whether the source is there, how large it is, and what changes when somebody writes to it."""
     _, identity = await _lent(task, token, who, room)
     return answer(SourceSaid(size=identity[0], identity=list(identity)))
 
 
 @router.get("/source/{task}/{token}/digest", response_model=Digest, responses=LENT)
-async def digest_source(task: Number, token: Number, who: Worker, room: Here) -> Response:
+async def digest_source(task: PathNumber, token: PathNumber, who: Worker, room: Here) -> Response:
     """Its SHA-256, computed once here. Large ones take a while: ask again until there is a `sha256`."""
     path, identity = await _lent(task, token, who, room)
 
@@ -48,14 +49,19 @@ async def digest_source(task: Number, token: Number, who: Worker, room: Here) ->
     response_class=Response,
     responses={**answers(401, 403, 404, 409, 416, 422, 429), 206: {"description": "The range that was asked for"}},
 )
-async def read_source(task: Number, token: Number, who: Worker, room: Here, wanted: RangeHeader = None) -> Response:
+async def read_source(
+    task: PathNumber, token: PathNumber, who: Worker, room: Here, wanted: RangeHeader = None
+) -> Response:
     """Some of its bytes; without a range, the first ones."""
     path, identity = await _lent(task, token, who, room)
 
     async def some(start: int, length: int) -> bytes:
         return await asyncio.to_thread(_read, path, start, length)
 
-    return await ranged(wanted or "bytes=0-", identity[0], some)
+    first = f"bytes=0-{MOST_READ - 1}"
+    part = await ranged(wanted, identity[0], some) or await ranged(first, identity[0], some)
+    assert part is not None
+    return part
 
 
 async def _lent(task: int, token: int, who: Caller, room: Room) -> tuple[Path, tuple[int, ...]]:

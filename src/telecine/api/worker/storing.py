@@ -31,7 +31,8 @@ from telecine.api.worker.room import Here, Room
 from telecine.engine.keys import Caller
 from telecine.errors import Conflict, NoSpace, NotFound, Refused, TooLarge, Unreachable, is_full
 from telecine.facts import SECOND, Lease
-from telecine.wire.said import BIGGEST, Digest, Link, LinkSaid, Number, Sha
+from telecine.wire.said import Digest, Link, LinkSaid, Sha
+from telecine.wire.scalars import BIGGEST, PathNumber
 
 router = Router(prefix="/api/worker", tags=["worker"])
 BLOCK = 1 << 20
@@ -80,8 +81,8 @@ class AlreadyKept(Conflict):
     responses={**answers(401, 403, 409, 413, 422, 429, 503, 507), 202: {"model": Coming}},
 )
 async def put(
-    task: Number,
-    token: Number,
+    task: PathNumber,
+    token: PathNumber,
     name: str,
     request: Request,
     *,
@@ -106,7 +107,7 @@ async def put(
 
 
 @router.head("/artifacts/{task}/{token}/{name:path}", response_class=Response, responses=answers(401, 403, 409, 429))
-async def arrived(task: Number, token: Number, name: str, who: Worker, room: Here) -> Response:
+async def arrived(task: PathNumber, token: PathNumber, name: str, who: Worker, room: Here) -> Response:
     """How much of an artifact has come, as `Upload-Offset`."""
     lease, key = await _place(task, token, name, who, room)
     return Response(headers={OFFSET: str(_size(room.part(lease, key)))})
@@ -243,7 +244,7 @@ def _size(part: Path) -> int:
     responses={**answers(401, 403, 404, 409, 416, 429, 503), 206: {"description": "The range that was asked for"}},
 )
 async def get(
-    task: Number, token: Number, key: str, *, who: Worker, room: Here, wanted: RangeHeader = None
+    task: PathNumber, token: PathNumber, key: str, *, who: Worker, room: Here, wanted: RangeHeader = None
 ) -> Response:
     """Bytes of an artifact of the task's job, or of the version that its subject shows."""
     size = await _sized(task, token, key, who, room)
@@ -255,21 +256,21 @@ async def get(
         for start in range(0, size, WINDOW):
             yield await read(start, min(WINDOW, size - start))
 
-    if wanted is None:
-        headers = {"Content-Length": str(size)}
-        return StreamingResponse(all_of_it(), media_type="application/octet-stream", headers=headers)
-    return await ranged(wanted, size, read)
+    if (part := await ranged(wanted, size, read)) is not None:
+        return part
+    headers = {"Content-Length": str(size)}
+    return StreamingResponse(all_of_it(), media_type="application/octet-stream", headers=headers)
 
 
 @router.head("/kept/{task}/{token}/{key:path}", response_class=Response, responses=answers(401, 403, 404, 409, 429))
-async def stat_artifact(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
+async def stat_artifact(task: PathNumber, token: PathNumber, key: str, who: Worker, room: Here) -> Response:
     """How large an artifact is."""
     size = await _sized(task, token, key, who, room)
     return Response(headers={"Content-Length": str(size)}, media_type="application/octet-stream")
 
 
 @router.get("/digest/{task}/{token}/{key:path}", response_model=Digest, responses=answers(401, 403, 404, 409, 429, 503))
-async def digest_artifact(task: Number, token: Number, key: str, who: Worker, room: Here) -> Response:
+async def digest_artifact(task: PathNumber, token: PathNumber, key: str, who: Worker, room: Here) -> Response:
     """What an artifact hashes to now. Large ones take a while: ask again until there is a `sha256`."""
     size = await _sized(task, token, key, who, room)
     artifacts = room.house.artifacts
