@@ -873,8 +873,8 @@ GONE = [
     mutant(
         "an old job of a deleted video goes on",
         "videos/beginning.py",
-        "None if again or deleted is not None else await _twin(",
-        "None if again else await _twin(",
+        "None if deleted is not None else await _twin(",
+        "await _twin(",
         "tests/api/test_deleting_videos.py",
     ),
     mutant(
@@ -945,5 +945,117 @@ ALONE = [
     ),
 ]
 
-MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES, *LETTERS, *GONE, *ALONE]
+PATIENCE = f"{CONTRACT}/test_patience.py"
+PATIENT = [
+    mutant(
+        "a busy worker loses the pieces that it has not come to yet",
+        (f"{PG}/patience.sql", f"{LITE}/patience.sql"),
+        "k.gone_at is null and k.revoked_at is null",
+        "k.gone_at is not null and k.revoked_at is null",
+        PATIENCE,
+    ),
+    mutant(
+        "a draining worker holds patience up for ever",
+        (f"{PG}/patience.sql", f"{LITE}/patience.sql"),
+        " and k.mode = 'active'",
+        "",
+        PATIENCE,
+    ),
+    mutant(
+        "a dead worker holds patience up for ever",
+        (f"{PG}/patience.sql", f"{LITE}/patience.sql"),
+        "k.beat_at > {now}",
+        "k.beat_at > 0 * {now}",
+        PATIENCE,
+    ),
+    mutant(
+        "patience counts while a worker works in the lane",
+        (f"{PG}/patience.sql", f"{LITE}/patience.sql"),
+        "w.lane in (select lane from worked)",
+        "false",
+        PATIENCE,
+    ),
+    mutant(
+        "patience counts while the flow is paused",
+        (f"{PG}/patience.sql", f"{LITE}/patience.sql"),
+        "from flow where paused)",
+        "from flow where false)",
+        PATIENCE,
+    ),
+    mutant(
+        "patience counts from the beginning when the last worker leaves",
+        "engine/patience.py",
+        '{"served": sorted(served),',
+        '{"served": [],',
+        PATIENCE,
+    ),
+    mutant(
+        "an outage uses patience up",
+        "engine/sweeping.py",
+        "frozenset[str]() if grace else patience.unserved(lanes)",
+        "patience.unserved(lanes)",
+        PATIENCE,
+    ),
+    mutant(
+        "the audit finds fault with a stage that went on without some tasks",
+        "engine/audit.py",
+        "count.of(State.SKIPPED) == count.passed_over",
+        "count.of(State.SKIPPED) == 0",
+        PATIENCE,
+    ),
+]
+
+LIMITS = [
+    mutant(
+        "webhooks are counted without a lock",
+        "engine/webhooks.py",
+        '    yield Ask("webhook_turn", {"owner": owner})\n',
+        "",
+        f"{CONTRACT}/test_webhook_bounds.py",
+    ),
+    mutant(
+        "a lane may be of another flow",
+        "engine/claim.py",
+        'if not lane.startswith(f"{flow}/"):',
+        "if False:",
+        f"{CONTRACT}/test_lanes.py",
+    ),
+    mutant(
+        "losses count although a person asked again",
+        "engine/control.py",
+        '        yield Ask("losses_forget", {"job_id": job_id})',
+        "        pass",
+        f"{CONTRACT}/test_retry.py",
+    ),
+    mutant(
+        "of two re-transcodes at once the second one is begun, too",
+        "videos/again.py",
+        'dedupe_key=f"{NAME}:again:{video_id}"',
+        "dedupe_key=None",
+        "tests/api/test_videos.py",
+    ),
+    mutant(
+        "a plan may have any number of pieces",
+        "engine/settle.py",
+        "if planned > MAX_PIECES:",
+        "if False:",
+        f"{CONTRACT}/test_flows.py",
+    ),
+    mutant(
+        "a job may have any number of tasks",
+        "engine/settle.py",
+        "if total > MAX_TASKS:",
+        "if False:",
+        f"{CONTRACT}/test_flows.py",
+    ),
+    mutant(
+        "bodies are parsed before they are counted",
+        "api/walls.py",
+        "await asyncio.to_thread(_check_values, body, values) if seen > LONG else _check_values(body, values)",
+        "pass",
+        "tests/api/test_limits.py",
+    ),
+]
+
+MUTANTS = [*RULES, *CLAIM, *HOLD, *SETTLE, *REST, *SQLITE, *SHELVES, *LETTERS, *GONE, *ALONE, *PATIENT, *LIMITS]
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]

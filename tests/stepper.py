@@ -19,7 +19,8 @@ import asyncpg
 from telecine.errors import TelecineError
 from telecine.store import Reserve, Steps
 from telecine.store.connections import SETTINGS
-from telecine.store.postgres import AGAIN, Postgres
+from telecine.store.postgres import Postgres
+from telecine.store.postgres_errors import CONTENDED
 from tests.bed import Bed
 
 Make = Callable[[], Steps[Any]]
@@ -107,7 +108,7 @@ class Side:
                 await self._gate()
                 await self.connection.execute("commit")
             return end.value
-        except (TelecineError, *AGAIN):
+        except (TelecineError, *CONTENDED):
             if begun:
                 await self.connection.execute("rollback")
             raise

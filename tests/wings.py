@@ -31,7 +31,7 @@ TELECINE = "telecine.cli:main"
 # What servers and workers have read by the time they are at work.
 READ = """
 telecine.cli.app telecine.cli.logging telecine.cli.serve telecine.cli.worker telecine.wiring.serving
-telecine.wiring.remote anyio._backends._asyncio asyncpg httpcore httptools uvloop
+telecine.wiring.remote telecine.wiring.protocols anyio._backends._asyncio asyncpg httpcore httptools uvloop
 uvicorn.lifespan.off uvicorn.loops.uvloop uvicorn.protocols.http.httptools_impl
 uvicorn.protocols.websockets.websockets_sansio_impl tests.fault.program
 """

@@ -9,13 +9,12 @@ Nothing runs here: workers do. What is submitted is durable when `submit` return
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from telecine.engine import Submission, Submitted
+from telecine.engine import Submission, Submitted, job_watch
 from telecine.engine.keys import Keys
 from telecine.engine.listing import JobFilter
 from telecine.engine.remote import Remotes
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from telecine.videos.status import VideoStatus
 
 When = datetime | Instant
-
-# How often a watcher looks: soon after a change, then ever more seldom.
-SOONEST, SELDOMEST, SLOWER = 0.05, 0.5, 1.5
 
 
 @asynccontextmanager
@@ -189,26 +185,15 @@ class Client:
 
     async def watch(self, job_id: int) -> AsyncIterator[JobView]:
         """The job as it is now, and again whenever it has changed, until it has ended."""
-        seen: JobView | None = None
-        pause = SOONEST
-        while True:
-            view = await self.job(job_id)
-            if view != seen:
-                yield view
-                pause = SOONEST
-            if Status(view.status).is_final:
-                return
-            seen = view
-            await asyncio.sleep(pause)
-            pause = min(SELDOMEST, pause * SLOWER)
+        async for view in job_watch.watch(self._engine.views, job_id):
+            yield view
 
     async def wait(self, job_id: int, timeout: float | None = None) -> JobView:
-        """The job when it has ended, however it did; `TimeoutError` if that takes longer than `timeout` seconds."""
-        async with asyncio.timeout(timeout):
-            async for view in self.watch(job_id):
-                if Status(view.status).is_final:
-                    return view
-        raise AssertionError("unreachable: a watch ends with an ended job")
+        """The job when it has ended, however it did; `TimeoutError` if that takes longer than `timeout` seconds.
+
+        With a timeout of 0 it looks once, for as long as the database takes to answer.
+        """
+        return await job_watch.wait(self._engine.views, job_id, timeout)
 
     async def events(
         self, after: int | None = None, *, job_id: int | None = None, follow: bool = True

@@ -24,6 +24,7 @@ TelecineError
   StoreError
     Unreachable          the database did not answer; nothing is known about the last request
     Rejected             the database refuses this very request: to repeat it is useless
+    StoreBroken          the database answers with an error that is neither an outage nor about the request
     SchemaTooNew         the database was migrated by a newer release
     SchemaMissing        the database was never migrated
   ArtifactError          bytes could not be stored, read or deleted
@@ -43,6 +44,12 @@ import re
 
 # No space, a quota that is used up, or a bound on files that a process has.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Where the client of a bucket looks for credentials when nobody gave it any.
+METADATA_SERVICES = ("169.254.169.254", "169.254.170.2", "[fd00:ec2::254]", "/latest/api/token", "/latest/meta-data")
+NO_CREDENTIALS = (
+    "no credentials for the bucket: set s3_access_key_id and s3_secret_access_key (or AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY)"
+)
 _CODE = re.compile(r"\(os error (\d+)\)")  # as the store of artifacts tells an errno
 
 
@@ -163,6 +170,10 @@ class Rejected(StoreError):
     code = "rejected"
 
 
+class StoreBroken(StoreError):
+    code = "store_broken"
+
+
 class SchemaTooNew(StoreError):
     code = "schema_too_new"
 
@@ -220,3 +231,9 @@ def is_full(error: Exception) -> bool:
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL
     return any(int(code) in FULL for code in _CODE.findall(str(error)))
+
+
+def lacks_credentials(error: Exception) -> bool:
+    """Whether a bucket's client found no key and asked the cloud's metadata service for one, in vain."""
+    words = str(error)
+    return any(place in words for place in METADATA_SERVICES)

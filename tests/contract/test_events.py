@@ -7,6 +7,7 @@ from itertools import pairwise
 import asyncpg
 
 from telecine.engine.stream import Batch, Event, Heartbeat, Reset, Stream
+from telecine.facts import Done
 from telecine.store.open import open_store
 from tests.make import a_flow, a_stage
 from tests.scene import Scene, alone, alone_on_postgres, on_postgres, played
@@ -45,6 +46,20 @@ async def test_a_jobs_events_tell_its_story_in_order_with_names(scene: Scene) ->
     ]
     assert {e.job_id for e in told} == {job_id}
     assert told[1].worker == scene.worker
+
+
+@played
+async def test_events_of_tasks_say_which_position_of_the_stage(scene: Scene) -> None:
+    await scene.enact(a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True)))
+    job_id = await scene.submit()
+    await scene.settle(await scene.claim(), Done(plan={"cut": ["a", "b", "c"]}))
+    await scene.settle(await scene.claim(3))
+
+    told = await events(Stream(scene.store), job_id=job_id)
+
+    started = [(e.stage, e.position) for e in told if e.kind == "task.started"]
+    assert started == [("plan", 0), ("cut", 0), ("cut", 1), ("cut", 2)]
+    assert {e.position for e in told if e.task_id is None} == {None}
 
 
 @alone

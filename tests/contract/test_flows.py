@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
+
+from telecine.engine import settle as settling
 from telecine.facts import Done, Failed, Piece, Status, Word
+from telecine.json_limits import MAX_PIECES
 from tests.bed import Bed, named
 from tests.make import a_flow, a_policy, a_stage
 
@@ -260,3 +264,35 @@ async def test_events_of_a_job_tell_its_story(bed: Bed) -> None:
         *("job.created", "task.started", "task.done", "stage.ready", "task.started", "task.started"),
         *("task.done", "task.done", "stage.done", "job.completed"),
     ]
+
+
+async def test_a_plan_of_too_many_pieces_fails_the_task_and_writes_none(bed: Bed) -> None:
+    await bed.enact(FANS)
+    job_id = await bed.submit()
+
+    answer = await bed.done(await bed.take(), plan={"cut": [None] * (MAX_PIECES + 1)})
+
+    assert answer.state == "error"
+    assert (await bed.job(job_id))["status"] == "failed"
+    assert "at most 50,000 are taken" in str((await bed.job(job_id))["error"])
+    assert await bed.count("task", "stage = 1") == 0
+
+
+async def test_a_job_has_a_limited_number_of_tasks_however_many_plans_it_has(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "MAX_TASKS", 10)
+    await bed.enact(
+        a_flow(a_stage("plan"), a_stage("more", "plan", fan_out=True), a_stage("cut", "more", fan_out=True))
+    )
+    job_id = await bed.submit()
+
+    await bed.done(await bed.take(), plan={"more": [1, 2, 3]})
+    first, second, _ = await bed.claim(3)
+    answers = await bed.engine.settle(
+        [Word(lease.task_id, lease.token, Done(plan={"cut": [None] * 4})) for lease in (first, second)]
+    )
+
+    assert [answer.state for answer in answers] == ["done", "error"]
+    assert "no job has more than 10" in str((await bed.job(job_id))["error"])
+    await bed.audited()

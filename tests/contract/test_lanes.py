@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from telecine.engine import Submission
+from telecine.errors import BadSpec
 from telecine.facts import MINUTE, SECOND, Mode, Piece
 from tests.bed import Bed, pairs
 from tests.make import a_flow, a_stage
@@ -84,6 +85,20 @@ async def test_nothing_of_a_paused_flow_starts_until_it_is_resumed(bed: Bed) -> 
     resumed = await bed.claim(5)
 
     assert ([x.flow for x in paused], [x.flow for x in resumed]) == (["opera"], ["film"])
+
+
+async def test_a_paused_flow_is_not_handed_out_under_the_name_of_another(bed: Bed) -> None:
+    await bed.enact(CUT, a_flow("sing", name="opera"))
+    await bed.submit()
+    await bed.engine.pause("film")
+
+    for lanes in ({"film/cut@1": "opera"}, {"film/cut@1": ""}, {"opera/sing@1": "opera", "film/cut@1": "fil"}):
+        with pytest.raises(BadSpec, match="lane 'film/cut@1' is not of flow"):
+            await bed.engine.claim(bed.worker, "request", lanes, 1)
+        with pytest.raises(BadSpec, match="name the flow that the lane begins with"):
+            await bed.engine.glance(lanes)
+
+    assert [row["state"] for row in await bed.sql("select state from task")] == ["ready"]
 
 
 async def test_a_new_version_of_a_paused_flow_is_paused_too(bed: Bed) -> None:

@@ -24,6 +24,8 @@ INDEXES = {
     "overdue": {"task_running"},
     "running_of": {"task_running"},
     "beat": {"task_pkey"},
+    "patient_lanes": {"task_patience"},
+    "untaken": {"task_patience"},
 }
 # As many rows as they want, with room for the walk through each lane and for the jobs beside the tasks.
 MOST_ROWS = 12 * HELD

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.postgres import PrivatePostgres, fresh_schema
+from tests.postgres import NEWEST, OLDEST, PrivatePostgres, fresh_schema, shared_postgres
 
 
 def ask(url: str, *statements: str) -> list[Any]:
@@ -21,10 +21,12 @@ def ask(url: str, *statements: str) -> list[Any]:
     return asyncio.run(run())
 
 
-def test_the_server_is_postgres_18_and_waits_for_the_disk(postgres_url: str) -> None:
-    version, commit, fsync = ask(postgres_url, "show server_version", "show synchronous_commit", "show fsync")
+@pytest.mark.parametrize("release", [NEWEST, OLDEST])
+def test_the_server_has_the_wanted_release_and_waits_for_the_disk(release: int) -> None:
+    with shared_postgres(release) as url:
+        version, commit, fsync = ask(url, "show server_version", "show synchronous_commit", "show fsync")
 
-    assert version.startswith("18.")
+    assert version.startswith(f"{release}.")
     assert (commit, fsync) == ("on", "on")
 
 

@@ -9,8 +9,8 @@ from telecine.engine.remote import Remotes
 from telecine.engine.retention import NOTHING, Ages
 from telecine.engine.stream import Reset, Stream
 from telecine.engine.watched import Watched
-from telecine.errors import KeyReused
-from telecine.facts import DAY, Line
+from telecine.errors import KeyReused, NotFound, WrongState
+from telecine.facts import DAY, JobId, Line
 from telecine.world import World
 from tests.make import a_flow
 from tests.old_things import count, retire_all
@@ -188,3 +188,21 @@ async def test_keys_and_sessions_are_forgotten_some_time_after_their_end(scene: 
 
     assert found == [0, 1, 0, 2]
     assert sorted(key.name for key in await keys.list()) == ["far", "for ever"]
+
+
+@played
+async def test_an_archived_job_says_so_when_it_is_to_be_changed(scene: Scene) -> None:
+    await scene.enact(SONG)
+    job_id = await scene.submit("song")
+    await scene.fail_for_good((await scene.claim())[0])
+    scene.pass_time(365 * DAY)
+    assert (await retire_all(scene)).jobs == 1
+
+    engine = scene.engine
+    for asked in (engine.retry(job_id), engine.cancel(job_id), engine.edit(job_id, priority="high")):
+        with pytest.raises(
+            WrongState, match=f"job {job_id} was archived: it can be read, not changed; submit it again"
+        ):
+            await asked
+    with pytest.raises(NotFound, match="there is no job 4711"):
+        await engine.retry(JobId(4711))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.errors import DedupeTaken, VersionMismatch, WrongState
-from telecine.facts import MINUTE, Kept
+from telecine.facts import MINUTE, Kept, Status
 from tests.bed import Bed, named
 from tests.make import a_flow, a_policy, a_stage
 
@@ -195,3 +195,41 @@ async def test_a_retry_after_a_generation_that_is_not_the_last_is_refused(bed: B
 
     with pytest.raises(VersionMismatch, match=f"job {job_id} is at generation 3, not {generation}: read it again"):
         await bed.engine.retry(job_id, generation=generation)
+
+
+async def test_a_job_that_is_asked_for_again_goes_on_after_a_third_loss(bed: Bed) -> None:
+    """The worker was killed and nobody has noticed: whether the sweep or the person comes first, the job goes on."""
+    await bed.enact(LINE)
+    job_id = await bed.submit()
+    for _ in range(2):
+        await bed.lose(await bed.take())
+    lease = await bed.take()
+
+    before = await bed.engine.resume(job_id)
+    await bed.lose(lease)
+
+    assert before is Status.PROCESSING
+    assert await bed.states(job_id) == ["ready", "new"]
+    assert (await bed.task(lease.task_id))["losses"] == 1
+    await bed.audited()
+
+
+async def test_a_failed_job_that_is_asked_for_again_is_retried(bed: Bed) -> None:
+    await bed.enact(LINE)
+    job_id = await bed.submit()
+    for _ in range(3):
+        await bed.lose(await bed.take())
+
+    before = await bed.engine.resume(job_id)
+
+    assert (before, await bed.status(job_id)) == (Status.FAILED, "pending")
+    assert (await bed.job(job_id))["generation"] == 2
+
+
+async def test_a_completed_job_that_is_asked_for_again_stays_as_it_is(bed: Bed) -> None:
+    await bed.enact(LINE)
+    job_id = await bed.submit()
+    await bed.run_all()
+
+    assert await bed.engine.resume(job_id) is Status.COMPLETED
+    assert await bed.status(job_id) == "completed"

@@ -5,7 +5,6 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import asyncpg
 import pytest
 
 from telecine.engine import Submission
@@ -14,6 +13,7 @@ from telecine.engine.deleting import delete
 from telecine.engine.jobrows import hold
 from telecine.engine.retention import retire
 from telecine.engine.shelf import Shelf
+from telecine.errors import Rejected
 from telecine.facts import DAY, MINUTE, Done, Failed, Lease, Released
 from telecine.store import migrate
 from telecine.store.open import bring_up_to_date, open_store
@@ -200,7 +200,7 @@ async def test_the_database_refuses_a_falsehood_about_a_task_that_is_its_job(bed
     await bed.enact(SONG)
     await bed.submit("song")
 
-    with pytest.raises(asyncpg.CheckViolationError):
+    with pytest.raises(Rejected, match="violates check constraint"):
         await bed.sql(falsehood)
 
 

@@ -1,10 +1,13 @@
 """How many webhooks of single jobs an owner may have."""
 
+import asyncio
+
 import pytest
 
-from telecine.engine.webhooks import MOST_PASSING, Wish, room_for, row_of
+from telecine.engine.webhooks import MOST_OF_OWNER, MOST_PASSING, Made, Webhooks, Wish, room_for, row_of
 from telecine.errors import Conflict
 from telecine.store import Row
+from telecine.world import World
 from tests.make import NOW
 from tests.scene import Scene, alone
 
@@ -35,3 +38,18 @@ async def test_an_owner_fills_up_the_room_for_webhooks_of_single_jobs_and_none_o
         with pytest.raises(Conflict, match="100,000 webhooks of single jobs"):
             await scene.store.run(lambda: room_for(wanted(LEFT + 1)))
         await told_of_jobs(scene, "bob", 2 * LEFT)  # more than an owner may have, of both: now they are counted
+
+
+@alone
+async def test_of_webhooks_that_are_made_at_once_no_more_than_allowed_are_made(scene: Scene) -> None:
+    webhooks = Webhooks(scene.store, World())
+
+    made = await asyncio.gather(
+        *(webhooks.add(Wish(url="https://example.org/", owner="ada")) for _ in range(MOST_OF_OWNER + 10)),
+        return_exceptions=True,
+    )
+
+    assert sum(isinstance(one, Made) for one in made) == MOST_OF_OWNER
+    assert [type(one) for one in made if not isinstance(one, Made)] == [Conflict] * 10
+    [row] = await scene.sql("select count(*) as n from webhook")
+    assert row["n"] == MOST_OF_OWNER

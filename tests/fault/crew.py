@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import psutil
 
 from telecine.engine import Engine
+from telecine.errors import StoreError
 from tests.fault.program import open_engine
 from tests.wings import Actor, enter
 
@@ -110,7 +110,7 @@ async def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:
         return found
     for _ in range(10):
         # A connection from before the server was killed is found out by its first use.
-        with suppress(OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError):
+        with suppress(StoreError):
             async with store.connections.borrow() as postgres:
                 return [dict(row) for row in await postgres.fetch(sql)]
     raise AssertionError("every connection to the database breaks")

@@ -1,7 +1,7 @@
 """A worker as a process of its own; its arguments: URL FOLDER '{"options": …}'.
 
-Options: those of `WorkerOptions`, and `flows` (names), `hostname` (another machine, as far as recovery can see) and
-`deaf` (a bell that nobody ever rings).
+Options: those of `WorkerOptions`, and `flows` (names), `hostname` (another machine, as far as recovery can see),
+`deaf` (a bell that nobody ever rings), `swift` (on uvloop, as `telecine worker` is) and `module` (where its flows are).
 """
 
 import asyncio
@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 from telecine.dispatch import Bell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
@@ -22,8 +24,6 @@ from telecine.store.open import bring_up_to_date, dialect_of, open_store
 from telecine.worker import FlowSource, Worker, WorkerOptions, load_flows
 from telecine.world import Machine, World
 from tests import flows_for_tests
-
-SOURCE = FlowSource(module="tests.flows_for_tests")
 
 
 class DeafBell:
@@ -67,6 +67,7 @@ async def open_engine(
 async def open_worker(url: str, folder: Path, given: dict[str, Any]) -> AsyncIterator[Worker]:
     """A worker that is ready to run."""
     given = {"name": "worker", "scratch": folder / "scratch", "artifacts": str(folder / "artifacts"), **given}
+    source = FlowSource(module=given.pop("module", "tests.flows_for_tests"))
     hostname, deaf, names = given.pop("hostname", None), given.pop("deaf", False), given.pop("flows", None)
     # Nothing but its own heartbeat tells others whether a worker of another machine lives.
     world = World() if hostname is None else World(machine=Machine(hostname, hostname, hostname))
@@ -79,7 +80,7 @@ async def open_worker(url: str, folder: Path, given: dict[str, Any]) -> AsyncIte
             yield engine
 
     async with open_engine(url, world=world, bell=bell, lease=options.lease) as engine:
-        flows = [flow for flow in load_flows(SOURCE) if names is None or flow.name in names]
+        flows = [flow for flow in load_flows(source) if names is None or flow.name in names]
         for flow in flows:
             await engine.register(flow)
         yield Worker(engine, bell, flows, options, world, beat_words)
@@ -94,4 +95,7 @@ async def run(url: str, folder: Path, given: dict[str, Any]) -> None:
 def main() -> None:
     assert flows_for_tests
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    asyncio.run(run(sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])))
+    given = json.loads(sys.argv[3])
+    swift = given.pop("swift", False)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if swift else None) as runner:
+        runner.run(run(sys.argv[1], Path(sys.argv[2]), given))

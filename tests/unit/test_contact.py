@@ -54,3 +54,33 @@ def test_a_refusal_that_ends_the_worker_is_not_told_as_an_outage(caplog: pytest.
     Contact().lost("terms", ShutOut("the key is unknown"), 0.0)
 
     assert caplog.messages == []
+
+
+def test_a_step_that_fails_by_an_outage_is_one_line_and_by_a_bug_is_told_in_full_and_seldom(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    contact = Contact()
+
+    for second in range(20):
+        contact.stumbled("the claim", ConnectionResetError("reset by peer"), float(second))
+        contact.stumbled("the claim", KeyError("lane"), float(second))
+
+    assert caplog.messages == ["contact is lost, trying on: reset by peer", "the claim failed, trying on: 'lane'"]
+    assert [record.exc_info is not None for record in caplog.records] == [False, True]
+
+
+def test_after_a_step_failed_by_an_outage_the_next_answer_says_that_contact_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    contact = Contact()
+
+    for second in range(35):
+        contact.stumbled("the claim", ConnectionResetError("reset by peer"), float(second))
+    contact.found("beat", 36.0)
+    contact.found("beat", 37.0)
+
+    assert caplog.messages == [
+        "contact is lost, trying on: reset by peer",
+        "no contact for 30 s, trying on: reset by peer",
+        "contact is back after 36 s",
+    ]

@@ -104,3 +104,14 @@ def test_a_duty_that_ends_misses_nothing_any_more(duties: Duties, caplog: pytest
 
     assert not look.failed
     assert caplog.messages == ["the database does not answer, trying on: gone"]
+
+
+def test_what_a_driver_raises_by_itself_is_an_outage_and_told_once(
+    duties: Duties, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        with duties.at("sweep"):
+            raise ConnectionResetError("reset by peer")
+
+    assert caplog.messages == ["sweep fails, trying on: reset by peer"]
+    assert caplog.records[0].exc_info is None

@@ -265,7 +265,7 @@ def test_the_master_of_a_preview_is_final_from_the_first_moment() -> None:
     early, late = master(empty.preview(), uri), master(full.preview(), uri)
 
     assert early == late
-    assert attributes(lines(early, "EXT-X-STREAM-INF")[0])["BANDWIDTH"] == str(540 * 4000 + 128_000)
+    assert attributes(lines(early, "EXT-X-STREAM-INF")[0])["BANDWIDTH"] == str(540 * 4000 + 134_400)
     assert "AVERAGE-BANDWIDTH" not in early
 
 

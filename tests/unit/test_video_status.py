@@ -75,6 +75,14 @@ def stages(**states: str) -> list[StageView]:
     ]  # fmt: skip
 
 
+def test_a_stage_that_is_ready_and_was_never_taken_up_has_not_begun() -> None:
+    assert {step.status for step in steps_of(stages(validate="ready"))} == {"pending"}
+
+    tried = [replace(stages(validate="ready")[0], started_at=1)]
+    assert steps_of(tried)[0] == Step("probe", "in_progress")
+    assert steps_of(stages(validate="done", plan="ready"))[0] == Step("probe", "in_progress")
+
+
 def test_steps_are_as_far_as_their_stages() -> None:
     probed = {"validate": "done", "plan": "done", "fetch": "done", "poster": "skipped", "sprites": "skipped"}
 

@@ -95,7 +95,13 @@ def test_a_refused_socket_is_no_stream() -> None:
         ("HEAD", "/media/v/{video}/master.m3u8", 200, True),
         ("GET", "/media/v/{video}/s/{piece}", 404, False),
         ("GET", "/api/worker/source/{task}/{token}/bytes", 206, True),
-        ("PUT", "/api/worker/artifacts/{task}/{token}/{name}", 200, False),
+        ("PUT", "/api/worker/artifacts/{task}/{token}/{name}", 200, True),
+        ("PUT", "/api/worker/artifacts/{task}/{token}/{name}", 507, False),
+        ("POST", "/api/worker/claim", 200, True),
+        ("POST", "/api/worker/settle", 200, True),
+        ("POST", "/api/worker/keep", 204, True),
+        ("POST", "/api/worker/enlist", 201, False),
+        ("POST", "/api/worker/retire", 204, False),
         ("POST", "/api/worker/heartbeat", 200, True),
         ("POST", "/api/worker/heartbeat", 410, False),
         ("GET", "/api/v1/jobs", 200, False),
@@ -110,7 +116,7 @@ def test_reading_bytes_and_beating_is_chatter_while_it_goes_well(
 
 
 def test_a_line_for_people_says_things_once() -> None:
-    visit = Visit("r1", "http", "GET", [], path="/api/v1/jobs/7", route="/api/v1/jobs/{job_id}", status=200, key_id="k")
+    visit = Visit("r1", "http", "GET", [], route="/api/v1/jobs/{job_id}", status=200, key_id="k")
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Formatter("text"))
@@ -123,4 +129,4 @@ def test_a_line_for_people_says_things_once() -> None:
     log.removeHandler(handler)
     log.setLevel(level)
 
-    assert stream.getvalue().partition("INFO")[2].strip() == "GET /api/v1/jobs/7 200 0.0 ms key=k"
+    assert stream.getvalue().partition("INFO")[2].strip() == "GET /api/v1/jobs/{job_id} 200 0.0 ms key=k"

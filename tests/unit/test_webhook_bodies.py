@@ -34,15 +34,15 @@ def test_a_plain_body_has_what_programs_need() -> None:
     assert (body["type"], body["timestamp"]) == ("job.failed", "2023-11-14T22:13:20.123Z")
     assert body["data"]["job"]["id"] == 7
     assert body["data"]["details"]["code"] == "truncated"
-    assert body["data"]["link"] == "https://films.example/jobs/7"
+    assert body["data"]["link"] == "https://films.example/api/v1/jobs/7"
 
 
 def test_slack_and_discord_get_one_line_with_a_link() -> None:
     line = "Transcode job 7 of video v-1 has failed in stage fetch: the source ends early."
 
-    assert said("job.failed", "slack") == {"text": f"{line} <https://films.example/jobs/7|Open>"}
+    assert said("job.failed", "slack") == {"text": f"{line} <https://films.example/api/v1/jobs/7|Open>"}
     assert said("job.failed", "discord") == {
-        "content": f"{line.replace(':', chr(92) + ':')} <https://films.example/jobs/7>",
+        "content": f"{line.replace(':', chr(92) + ':')} <https://films.example/api/v1/jobs/7>",
         "allowed_mentions": {"parse": []},
     }
 

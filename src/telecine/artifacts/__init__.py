@@ -16,7 +16,9 @@ from obstore.store import AzureStore, GCSStore, LocalStore, ObjectStore, S3Store
 
 from telecine.artifacts import local
 from telecine.artifacts.bucket import S3Access, open_bucket
-from telecine.errors import ArtifactError, ArtifactsFull, BadSpec, NotFound, is_full
+from telecine.artifacts.names import check_name
+from telecine.errors import NO_CREDENTIALS, ArtifactError, ArtifactsFull, BadSpec, NotFound, is_full, lacks_credentials
+from telecine.private_files import make_private_folder
 
 __all__ = ["PART", "WINDOW", "Artifacts", "Moved", "S3Access", "Stored", "key_of", "open_bucket", "part_of", "unheard"]
 
@@ -48,9 +50,7 @@ class Stored:
 
 def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> str:
     """`<job>/<stage>@<version>/<position>/<token>/<name>`: no two attempts ever write the same key."""
-    parts = name.split("/")
-    if any(part in ("", ".", "..") for part in parts) or "\\" in name or "\0" in name:
-        raise BadSpec(f"artifact name {name!r} is not a plain relative path")
+    check_name(name)
     return f"{job_id}/{stage}/{position}/{token}/{name}"
 
 
@@ -74,7 +74,7 @@ class Artifacts:
                 self._store = from_url(place)
             else:
                 self._folder = Path(place.removeprefix("file://")).resolve()
-                self._folder.mkdir(parents=True, exist_ok=True)
+                make_private_folder(self._folder)
                 self._store = LocalStore(self._folder)
         except (OSError, ValueError, BaseError) as error:
             raise BadSpec(f"artifacts cannot be stored there: {_first_line(error)}") from error
@@ -262,6 +262,8 @@ def _told(key: str, done: str) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
+    if lacks_credentials(error):
+        return NO_CREDENTIALS
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:ERROR_CHARS]
 

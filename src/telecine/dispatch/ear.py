@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from telecine.dispatch.ending import end
-from telecine.dispatch.line import BROKEN, connect
+from telecine.dispatch.ending import BugLog, end
+from telecine.dispatch.line import connect
 from telecine.retry import Dice
 
 CHECK_SECONDS = 5.0
@@ -30,6 +30,7 @@ class Ear:
         self._url, self._heard, self._me = url, heard, me
         self._timeout, self._dice = timeout, dice
         self._listening: asyncio.Task[None] | None = None
+        self._bugs = BugLog()
 
     def listen(self) -> None:
         """Begin to listen, if that has not begun; needs a running loop."""
@@ -45,8 +46,9 @@ class Ear:
                 async with asyncio.timeout(self._timeout):
                     await pubsub.subscribe(*self._heard)
                 await self._stay(pubsub)
-            except BROKEN:
+            except Exception as error:  # whatever it is, a process that no longer listens would be deaf until it ends
                 broken = 0 if self.hears else broken + 1
+                self._bugs.tell(error)
             finally:
                 self.hears = False
                 await self._hang_up(pubsub, redis)
@@ -79,7 +81,7 @@ class Ear:
 
     async def _hang_up(self, pubsub: Any, redis: Any) -> None:
         for leave in (pubsub.aclose, redis.aclose, redis.connection_pool.disconnect):
-            with suppress(*BROKEN):
+            with suppress(Exception):
                 async with asyncio.timeout(self._timeout):
                     await leave()
 

@@ -16,15 +16,14 @@ from typing import Any, TypeVar
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from telecine.dispatch.circuit import Circuit
 from telecine.dispatch.ending import end
 from telecine.retry import Dice
+from telecine.triage import Verdict, triage_driver
 
 log = logging.getLogger(__name__)
 
-BROKEN = (RedisError, OSError, TimeoutError)
 T = TypeVar("T")
 
 
@@ -90,7 +89,7 @@ class Line:
         try:
             async with asyncio.timeout(self.timeout):
                 answer = await call(self._redis)
-        except BROKEN as error:
+        except Exception as error:
             self.note(error)
             raise Away from error
         self.circuit.ok()
@@ -110,7 +109,7 @@ class Line:
     def note(self, error: Exception) -> None:
         """Count an error. A refusal of one command (out of memory, a foreign key) is an answer all the same."""
         self.count.last_error = f"{type(error).__name__}: {error}"[:200]
-        if isinstance(error, ResponseError) and not isinstance(error, ReadOnlyError):
+        if triage_driver(error) is Verdict.REFUSED:
             self.count.refusals += 1
             return
         self.count.errors += 1
@@ -133,7 +132,7 @@ class Line:
             self.circuit.probe()
             try:
                 await self.ping()
-            except BROKEN as error:
+            except Exception as error:
                 self.count.last_error = f"{type(error).__name__}: {error}"[:200]
                 self.circuit.failed()
             else:
@@ -145,8 +144,8 @@ class Line:
     async def close(self) -> None:
         if self._recovery is not None:
             await end(self._recovery)
-        with suppress(*BROKEN):
+        with suppress(Exception):
             async with asyncio.timeout(self.timeout):
                 await self._redis.aclose()
-        with suppress(*BROKEN):
+        with suppress(Exception):
             await self._redis.connection_pool.disconnect()

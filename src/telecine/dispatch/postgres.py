@@ -19,7 +19,7 @@ from hashlib import sha256
 
 import asyncpg
 
-from telecine.dispatch.ending import end
+from telecine.dispatch.ending import BugLog, end
 from telecine.dispatch.local import LocalBell
 from telecine.world import World
 
@@ -29,7 +29,6 @@ PROBE_SECONDS = 2.0
 CHECK_SECONDS = 20.0
 MOST_BACKOFF = 5.0
 GOODBYE_SECONDS = 1.0
-BROKEN = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 Connection = asyncpg.Connection
 
@@ -45,6 +44,7 @@ class PostgresBell:
         self._local = LocalBell()
         self._me = world.new_id()  # tells our own words, which were heard here before they went out
         self._mouth = Mouth(url)
+        self._bugs = BugLog()
         self._ear: asyncio.Task[None] | None = None
         self._probed = asyncio.Event()
         self.hears: bool | None = None  # None: not probed yet; False: LISTEN does not work here, polling does
@@ -98,11 +98,12 @@ class PostgresBell:
                 broken = 0
                 self._local.wake()  # whatever was rung while nobody listened
                 await self._stay(connection)
-            except BROKEN:
+            except Exception as error:  # whatever it is, a process that no longer listens would be deaf until it ends
                 broken += 1
+                self._bugs.tell(error)
             finally:
                 if connection is not None:
-                    connection.terminate()
+                    _end_now(connection)
             await asyncio.sleep(min(MOST_BACKOFF, 0.05 * 2 ** min(broken, 10)) * (0.5 + self._dice.random()))
 
     async def _hear(self, connection: Connection) -> None:
@@ -129,13 +130,13 @@ class PostgresBell:
         """By somebody else: behind a pooler one hears one's own words, and nobody else's."""
         try:
             other = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
-        except BROKEN:  # no room for another one, which is no reason not to listen
+        except Exception:  # no room for another one, which is no reason not to listen
             await connection.execute(words)
             return
         try:
             await other.execute(words)
         finally:
-            other.terminate()
+            _end_now(other)
 
     async def _stay(self, connection: Connection) -> None:
         """Return when the connection is gone. A peer that vanished without a word is found by asking."""
@@ -161,6 +162,7 @@ class Mouth:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._talk: asyncio.Task[None] | None = None
         self._wanted = False
+        self._bugs = BugLog()
         self._last = float("-inf")  # when something was to be said last
         self._stirred = float("-inf")  # when a commit was allowed to say it, or somebody else was heard
         self._covered = False  # the next word went out already, with a commit
@@ -226,14 +228,15 @@ class Mouth:
                 self._words = f'begin; set local synchronous_commit = off; notify "{name}"; commit'
                 self.pid = self._connection.get_server_pid()
             await self._connection.execute(self._words)
-        except BROKEN:
+        except Exception as error:  # a ring is only a hint
+            self._bugs.tell(error)
             self._drop()
             return False
         return True
 
     def _drop(self) -> None:
         if self._connection is not None:
-            self._connection.terminate()
+            _end_now(self._connection)
         self._connection = self.pid = None
 
     async def close(self) -> None:
@@ -243,6 +246,11 @@ class Mouth:
                 async with asyncio.timeout(GOODBYE_SECONDS):
                     await self._talk
         self._drop()
+
+
+def _end_now(connection: Connection) -> None:
+    with suppress(Exception):  # a transport that is gone already may complain
+        connection.terminate()
 
 
 async def channel_of(connection: Connection) -> str:

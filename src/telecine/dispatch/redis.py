@@ -17,7 +17,7 @@ from typing import Any
 from telecine.dispatch import EVENTS, Chime
 from telecine.dispatch.ear import Ear
 from telecine.dispatch.hints import Hints
-from telecine.dispatch.line import BROKEN, Line, Pulse
+from telecine.dispatch.line import Line, Pulse
 from telecine.dispatch.local import LocalBell
 from telecine.dispatch.sender import Channels, Look, Sender
 from telecine.retry import Dice
@@ -90,7 +90,7 @@ class RedisBell:
         """Ask Redis for a sign of life, whatever the circuit says; None if there is none."""
         try:
             return await self.line.ping()
-        except BROKEN as error:
+        except Exception as error:
             self.line.note(error)
             return None
 

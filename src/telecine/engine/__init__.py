@@ -60,10 +60,8 @@ class Ringer(Protocol):
 
 
 class Silence:
-    """No bell: whoever waits will look by himself."""
-
     def ring(self, lanes: Iterable[str]) -> None:
-        return None
+        """No bell: a worker that waits looks by itself."""
 
 
 class Engine:
@@ -83,6 +81,7 @@ class Engine:
         self.hints = hints
         self.duties = Duties(self.world.mono)
         self.shelf = Shelf()
+        self.may_hold_seen_lanes = True  # rows of `lane_seen`, perhaps from an earlier process
         self._bookmarks = Bookmarks(self.world.mono)
         self._reception = Reception(store, self.shelf, self.world)
         self._slots = provisions.Slots(store, self.world)
@@ -124,8 +123,7 @@ class Engine:
         return [(one, *flows[one.flow]) for one in wanted]
 
     async def flow_row(self, name: str) -> tuple[int, Graph]:
-        """The newest registered graph of a flow. Another process may register a newer one: looked up anew
-        when this process has not registered it itself."""
+        """The newest registered graph of a flow; looked up again unless this process has registered it itself."""
         if name not in self._flows:
             found = await self.store.read(lambda: registering.newest(name, self.shelf))
             if found is None:
@@ -144,6 +142,12 @@ class Engine:
     async def retry(self, job_id: JobId, *, generation: int | None = None, actor: str = "") -> None:
         steps = partial(control.retry, job_id, self.shelf, generation=generation, actor=actor)
         self.bell.ring(await self.store.run(steps))
+
+    async def resume(self, job_id: JobId, *, actor: str = "") -> Status:
+        """A person asks for a job again: let it go on. The answer is its status before."""
+        status, lanes = await self.store.run(lambda: control.resume(job_id, self.shelf, actor=actor))
+        self.bell.ring(lanes)
+        return status
 
     async def edit(
         self,

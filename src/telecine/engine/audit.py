@@ -149,6 +149,8 @@ def of_job(row: Row, graph: Graph | None) -> list[Finding]:
                 Finding("task.stage", f"job {job_id} has tasks of a stage {item['stage']} that is not there.", job_id)
             ]
         counts[item["stage"]].add(item)
+    for item in loads(row["passed_over"], []):
+        counts[item["stage"]].passed_over = item["count"]
     told = [
         *_of_stages(row, graph, stages, counts),
         *_of_the_job(row, graph, stages, counts),
@@ -166,6 +168,7 @@ class Counts:
     def __init__(self) -> None:
         self.by_state: dict[State, int] = {}
         self.failed = 0
+        self.passed_over = 0
 
     def add(self, item: Mapping[str, Any]) -> None:
         state = State(item["state"])
@@ -226,8 +229,8 @@ def _states(count: Counts, *, waiting: bool, halted: bool) -> set[State]:
         return allowed | {State.CANCELLED}
     if count.of(State.SKIPPED) == count.of(*State):
         allowed.add(State.SKIPPED)
-    if count.of(*State) and not count.of(State.SKIPPED):
-        allowed.add(State.DONE)
+    if count.of(*State) and count.of(State.SKIPPED) == count.passed_over:
+        allowed.add(State.DONE)  # the sweep skips single tasks whose patience has ended; the stage is done without them
     return allowed | {State.CANCELLED} if halted else allowed
 
 

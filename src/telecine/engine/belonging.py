@@ -23,7 +23,7 @@ class Belonging:
     def must_be_here(self) -> None:
         """`WrongState` for what can only be looked at any more."""
         if self.archived:
-            raise WrongState(f"job {self.id} was put away: it can be read, not changed; submit it again")
+            raise WrongState(f"job {self.id} was archived: it can be read, not changed; submit it again")
         if self.going:
             raise WrongState(f"job {self.id} was deleted and goes as soon as it has ended")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from telecine.engine.shelf import Shelf
+from telecine.errors import BadSpec
 from telecine.facts import Brief, Json, Kept, Lease, Millis, WorkerId
 from telecine.graph import Graph
 from telecine.store import Ask, Row, Rows, Steps
@@ -55,6 +56,10 @@ def claim(ask: Claim) -> Steps[Rows]:
 
 
 def _lanes(lanes: Mapping[str, str]) -> dict[str, list[str]]:
+    """As the statements want them. A lane is of the flow that it begins with: another one would get past its pause."""
+    for lane, flow in lanes.items():
+        if not lane.startswith(f"{flow}/"):
+            raise BadSpec(f"lane {lane!r} is not of flow {flow!r}: name the flow that the lane begins with")
     return {"lanes": list(lanes), "flows": list(lanes.values())}
 
 

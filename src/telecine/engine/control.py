@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from telecine.engine import jobrows
+from telecine.engine.belonging import no_job, owners
 from telecine.engine.consequences import Change, Stages, cancel_waiting, close_job, stages_by_job
 from telecine.engine.ledger import Ledger
 from telecine.engine.opening import boost
@@ -21,7 +22,10 @@ from telecine.store.text import dumps
 def _hold(job_id: int) -> Steps[Row]:
     rows = yield from jobrows.hold([job_id])
     if not rows:
-        raise NotFound(f"there is no job {job_id}")
+        known = yield from owners([job_id], None)
+        if job_id in known:
+            known[job_id].must_be_here()
+        raise no_job(job_id)
     return dict(rows[0])
 
 
@@ -65,8 +69,8 @@ class Passed:
     ended: bool = False
 
 
-def pass_over(job_id: int, shelf: Shelf) -> Steps[Passed]:
-    """Skip ready tasks whose patience is at an end; what comes after them decides how to go on without."""
+def pass_over(job_id: int, lanes: Collection[str], shelf: Shelf) -> Steps[Passed]:
+    """Skip ready tasks in these lanes whose patience has ended; the stages after them decide how to go on."""
     job = yield from _hold(job_id)
     if job["outcome"] is not None or job["cancel_asked"] or job["failing"]:
         return Passed()
@@ -74,7 +78,7 @@ def pass_over(job_id: int, shelf: Shelf) -> Steps[Passed]:
     before = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
     ledger = Ledger(job["now"])
     change = Change(job, list(before))
-    for item in (yield Ask("pass_over", {"job_id": job_id, "at": job["now"]})):
+    for item in (yield Ask("pass_over", {"job_id": job_id, "lanes": sorted(lanes), "at": job["now"]})):
         row, count = change.rows[item["stage"]], item["count"]
         change.rows[item["stage"]] = row._replace(remaining=row.remaining - count)
         ledger.say("stage.passed_over", job_id, dumps({"tasks": count}), item["stage"])
@@ -115,6 +119,22 @@ def retry(job_id: JobId, shelf: Shelf, *, generation: int | None = None, actor: 
         close_job(ledger, graph, rows, Change({**job, **fresh, "warnings": 0}, list(rows)))
     yield from ledger.write()
     return frozenset(ledger.opening.lanes)
+
+
+def resume(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[tuple[Status, frozenset[str]]]:
+    """A person asks again for what this job makes: it goes on, whatever happened to its workers before.
+
+    A failed or cancelled job is retried. In an open one the losses so far no longer count: the worker that was just
+    killed may be the third in a row, which the sweep has yet to notice. The answer is the status before, and lanes.
+    """
+    yield Ask("task_hold_all", {"job_id": job_id})
+    job = yield from _hold(job_id)
+    status = Status(job["status"])
+    if job["outcome"] in (Status.FAILED, Status.CANCELLED):
+        return status, (yield from retry(job_id, shelf, actor=actor))
+    if job["outcome"] is None:
+        yield Ask("losses_forget", {"job_id": job_id})
+    return status, frozenset()
 
 
 def reopened(graph: Graph, old: Stages, counts: Mapping[int, Row]) -> Stages:

@@ -212,7 +212,7 @@ def _letter(row: Row, secret: str) -> Letter:
     return Letter(
         **{name: row[name] for name in same},
         name=letter_name(secret, row["id"]),
-        facts=json.loads(row["body"]),
+        facts={"at": row["created_at"], **json.loads(row["body"])},
         at=row["now"],
         key=signing_key(secret, row["webhook_id"]),
         disabled=row["disabled_at"] is not None,

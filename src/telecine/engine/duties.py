@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from telecine.errors import TelecineError, Unreachable
+from telecine.triage import Verdict, triage
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ class Duties:
         """One look of a duty: `with duties.at("sweep"): …`"""
         return Look(self, duty)
 
-    def lost(self, duty: str, error: TelecineError) -> None:
+    def lost(self, duty: str, error: Exception) -> None:
         """A look failed, and will be taken again."""
         now, what = self._mono(), DATABASE if isinstance(error, Unreachable) else duty
         outage = self._outages.setdefault(what, _Outage())
@@ -86,6 +87,8 @@ class Look:
                 self.failed = False
                 self._duties.found(self._duty)
             case TelecineError():
+                self._duties.lost(self._duty, error)
+            case Exception() if triage(error) is Verdict.OUTAGE:
                 self._duties.lost(self._duty, error)
             case Exception():
                 log.error("%s failed, and goes on", self._duty, exc_info=error)

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from telecine.engine.recovery import OFFLINE
 from telecine.facts import HOUR, Millis
+from telecine.graph import from_json
 from telecine.store import Ask, Rows, Steps, Store
 
 MOST = 10_000
@@ -16,6 +18,7 @@ MOST_LANES = 200
 MOST_WORKERS = 1_000
 RECENT = 2_000
 MOST_TALLIES = 20_000
+MAX_FLOWS = 100
 STALE: Millis = HOUR
 # Kinds of events that end an attempt and mean that the work was not done.
 _AGAIN = "task.retrying"
@@ -57,13 +60,15 @@ class Recent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The fleet at one moment. `jobs` are open ones by flow and status; `totals` are counters by name and labels."""
+    """The fleet at one moment. `jobs` are open ones by flow and status; `totals` are counters by name and labels;
+    `flows` are the registered ones with the names of their stages."""
 
     lanes: tuple[Lane, ...] = ()
     jobs: dict[tuple[str, str], int] = field(default_factory=dict)
     workers: tuple[Staffed, ...] = ()
     recent: tuple[Recent, ...] = ()
     totals: tuple[tuple[str, str, int], ...] = ()
+    flows: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parked: int = 0
     waiting_deliveries: int = 0
     dead_deliveries: int = 0
@@ -106,6 +111,7 @@ def figures(stale: Millis, recent: int) -> Steps[Figures]:
     workers = yield Ask("figure_workers", {"within": OFFLINE, "most": MOST_WORKERS})
     ended = yield Ask("figure_recent", {"most": recent})
     totals = yield Ask("tally_all", {"most": MOST_TALLIES})
+    flows = yield Ask("flow_list", {})
     [rest] = yield Ask("figure_rest", {"most": MOST})
     return Figures(
         lanes=_lanes(ready, running),
@@ -113,6 +119,7 @@ def figures(stale: Millis, recent: int) -> Steps[Figures]:
         workers=tuple(Staffed(**dict(row)) for row in workers),
         recent=_recent(ended),
         totals=tuple((row["name"], row["labels"], row["value"]) for row in totals),
+        flows={row["name"]: _stages(row["graph"]) for row in flows[:MAX_FLOWS]},
         parked=rest["parked"],
         waiting_deliveries=rest["waiting"],
         dead_deliveries=rest["dead"],
@@ -124,6 +131,11 @@ def figures(stale: Millis, recent: int) -> Steps[Figures]:
         counted_event=rest["counted"],
         pulse=max(0, rest["pulse"]),
     )
+
+
+@lru_cache(maxsize=2 * MAX_FLOWS)  # room for the old graphs, too, while a release changes them
+def _stages(graph: str) -> tuple[str, ...]:
+    return tuple(stage.name for stage in from_json(graph).stages)
 
 
 def _lanes(ready: Rows, running: Rows) -> tuple[Lane, ...]:

@@ -91,12 +91,6 @@ def after_ended(ended: Sequence[int] | None = None) -> Steps[dict[int, list[tupl
     return found
 
 
-def untaken() -> Steps[list[int]]:
-    """Jobs with tasks that have waited for a capable worker as long as they may."""
-    rows = yield Ask("untaken", {"wanted": BATCH})
-    return [row["job_id"] for row in rows]
-
-
 def halting() -> Steps[list[int]]:
     """Jobs that wind down but still have tasks waiting: a claim held them when the job was stopped."""
     rows = yield Ask("halting", {"wanted": BATCH})

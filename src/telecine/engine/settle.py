@@ -40,6 +40,7 @@ from telecine.facts import (
     Word,
 )
 from telecine.graph import Graph, is_plain
+from telecine.json_limits import MAX_PIECES, MAX_TASKS
 from telecine.lifecycle import After, decide
 from telecine.retry import Dice
 from telecine.store import Ask, Row, Steps
@@ -62,7 +63,7 @@ def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
     graphs = yield from shelf.fetch(job["flow_id"] for job in jobs.values())
     held = {row["id"]: (row, jobs[row["job_id"]]) for row in rows}
     carried = yield from carrying.hold(words)
-    hearing = Hearing(held, graphs, dice, carried)
+    hearing = Hearing(held, graphs, dice, carried, (yield from _totals(words, held)))
     for place, word in enumerate(words):
         hearing.hear(place, word)
     hearing.halt()
@@ -70,6 +71,16 @@ def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
         yield from _answer_repeats(words, hearing.unheard, hearing.answers)
     done = (yield from ripple(hearing.moves, graphs)) if hearing.moves else Ripple()
     return Settled(tuple(hearing.answers[place] for place in range(len(words))), done.lanes, done.ended)
+
+
+def _totals(words: Sequence[Word], held: Mapping[int, tuple[Row, Row]]) -> Steps[dict[int, int]]:
+    """How many tasks the jobs have whose handlers plan more."""
+    planned = [word.task_id for word in words if isinstance(word.fact, Done) and word.fact.plan]
+    jobs = sorted({held[task_id][1]["id"] for task_id in planned if task_id in held})
+    found: dict[int, int] = {}
+    for row in (yield Ask("stages_of", {"ids": jobs})) if jobs else ():
+        found[row["job_id"]] = found.get(row["job_id"], 0) + row["total"]
+    return found
 
 
 class Hearing:
@@ -81,12 +92,14 @@ class Hearing:
         graphs: Mapping[int, Graph],
         dice: Dice,
         carried: carrying.Carried = carrying.NOTHING,
+        totals: dict[int, int] | None = None,
     ) -> None:
         self.answers: dict[int, Answer] = {}
         self.moves: list[Move] = []
         self.unheard: list[int] = []
         self._held, self._graphs, self._dice, self._carried = held, graphs, dice, carried
         self._moved: dict[int, tuple[int, Move]] = {}
+        self._totals = totals or {}  # tasks by job
 
     def hear(self, place: int, word: Word) -> None:
         if word.task_id in self._moved:
@@ -131,12 +144,26 @@ class Hearing:
 
     def _decide(self, word: Word, row: Row, job: Row) -> Move | str:
         graph = self._graphs[job["flow_id"]]
-        fact = carrying.checked(_checked(word.fact, row["stage"], graph), job, self._carried)
+        fact = self._bounded(_checked(word.fact, row["stage"], graph), job)
+        fact = carrying.checked(fact, job, self._carried)
         policy = graph.stages[row["stage"]].policy
         verdict = decide(task_of(row, job), fact, word.token, policy=policy, now=job["now"], dice=self._dice)
         if isinstance(verdict, After):
             return Move(row, job, fact, verdict, digest_of(word.fact))
         return verdict.code
+
+    def _bounded(self, fact: Fact, job: Row) -> Fact:
+        """A job has a limited number of tasks: a plan that goes beyond it is a bug of the handler."""
+        if not isinstance(fact, Done) or not fact.plan:
+            return fact
+        planned = sum(map(len, fact.plan.values()))
+        if planned > MAX_PIECES:
+            return _bad_plan(f"it has {planned:,} pieces, and at most {MAX_PIECES:,} are taken: plan larger pieces")
+        total = self._totals.get(job["id"], 0) + planned
+        if total > MAX_TASKS:
+            return _bad_plan(f"the job would have {total:,} tasks, and no job has more than {MAX_TASKS:,}")
+        self._totals[job["id"]] = total
+        return fact
 
 
 def _accepted(task_id: TaskId, token: int, after: After) -> Answer:

@@ -30,7 +30,7 @@ HEARTBEAT = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that became true. `stage` is a name; it is gone once the job has been put away."""
+    """Something that became true. `stage` is a name; it and the task's `position` are gone once the job is archived."""
 
     seq: int
     at: Instant
@@ -41,6 +41,7 @@ class Event:
     token: int | None
     worker: int | None
     data: Json
+    position: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +166,5 @@ def _answer(rows: Rows, asked: int, limit: int) -> Batch | Reset:
 
 
 def _event(row: Row) -> Event:
-    same = ("seq", "at", "kind", "job_id", "task_id", "stage", "token", "worker")
+    same = ("seq", "at", "kind", "job_id", "task_id", "stage", "token", "worker", "position")
     return Event(**{name: row[name] for name in same}, data=loads(row["data"]))

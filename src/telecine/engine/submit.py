@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,12 +11,11 @@ from telecine.engine.beginning import Alike, Batch, Begun, begin
 from telecine.errors import BadSpec, KeyReused, NotAllowed, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json
 from telecine.graph import Graph
+from telecine.json_limits import check_json
 from telecine.store import Ask, Reserve, Steps, Write
 from telecine.store.text import dumps, exact, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
-MOST_DEPTH = 64  # what everybody who reads it can follow
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[^{}\[\]"]+')
 LATEST: Instant = 1 << 53
 
 
@@ -169,12 +167,24 @@ def _checked(one: Submission, graph: Graph) -> int:
 
 
 def _check_names(one: Submission) -> None:
-    names = {"key": one.key, "dedupe_key": one.dedupe_key, "owner": one.owner, "subject": "".join(one.subject or ())}
+    kind, subject_id = _pair(one.subject)
+    names = {"key": one.key, "dedupe_key": one.dedupe_key, "owner": one.owner, "subject": f"{kind}{subject_id}"}
     for label, value in names.items():
+        if value is not None and not isinstance(value, str):
+            raise BadSpec(f"{label} must be a string, not {value!r}")
         if value and len(value) > 255:
             raise BadSpec(f"{label} is longer than 255 characters")
         if value and not is_storable(value):
             raise BadSpec(f"{label} has a character that cannot be stored: NUL, or half of a surrogate pair")
+
+
+def _pair(subject: object) -> tuple[str, str]:
+    if subject is None:
+        return "", ""
+    match subject:
+        case (str(kind), str(subject_id)):
+            return kind, subject_id
+    raise BadSpec(f"subject must be two strings, its kind and its id, not {subject!r}")
 
 
 def spec_text(spec: Json) -> str:
@@ -189,24 +199,10 @@ def spec_text(spec: Json) -> str:
         raise BadSpec(f"the spec has {len(text):,} characters; at most {MOST_SPEC_CHARS:,} are taken")
     # The cheapest question first: most specs are flat and plain.
     if text.find("{", 1) > 0 or "[" in text:
-        _check_depth(text)
+        check_json(text, "the spec")
     if "\\" in text and ("\\u0000" in text or "\\ud" in text) and dumps(spec) != text:
         raise BadSpec("the spec has a character that cannot be stored: NUL, or half of a surrogate pair")
     return text
-
-
-def _check_depth(text: str) -> None:
-    if text.count("{") + text.count("[") > MOST_DEPTH and _depth(text) > MOST_DEPTH:
-        raise BadSpec(f"the spec is nested too deeply: at most {MOST_DEPTH} levels are taken")
-
-
-def _depth(text: str) -> int:
-    """How deep JSON is nested; brackets in strings do not count."""
-    deepest = level = 0
-    for mark in _MARKS.sub("", text):
-        level += 1 if mark in "{[" else -1
-        deepest = max(deepest, level)
-    return deepest
 
 
 def _find_twins(wanted: Wanted, known: dict[int, int]) -> Steps[None]:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from telecine.engine import claim as claiming
-from telecine.engine import control, recovery
+from telecine.engine import control, patience, recovery
 from telecine.facts import MINUTE, Expired, Millis, Released
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ async def sweep(engine: Engine, period: Millis) -> Sweep:
     resolved = await engine.release_waiting()
     for job_id in await store.read(recovery.halting):
         await engine.wind_down(job_id)
+    await _pass_over(engine, grace=turn.grace)
     if not turn.grace:
-        await _pass_over(engine)
         await store.run(lambda: recovery.end_silent(SILENT_WORKER))
     return Sweep(True, turn.grace, returned, gone, len(lanes), resolved)
 
@@ -60,11 +60,19 @@ async def _expire(engine: Engine) -> int:
     return total
 
 
-async def _pass_over(engine: Engine) -> None:
-    """Tasks that have waited for a capable worker as long as they may."""
-    for job_id in await engine.store.read(recovery.untaken):
-        steps = partial(control.pass_over, job_id, engine.shelf)
-        passed = await engine.store.run(steps)
+async def _pass_over(engine: Engine, *, grace: bool) -> None:
+    """Skip tasks whose patience has ended. After an outage every patience starts again: nobody could beat."""
+    store = engine.store
+    lanes = await store.read(patience.patient_lanes)
+    if not lanes and not engine.may_hold_seen_lanes:
+        return  # a fleet without patient tasks writes nothing
+    engine.may_hold_seen_lanes = True  # until the write below has succeeded
+    unserved = frozenset[str]() if grace else patience.unserved(lanes)
+    await store.run(lambda: patience.note_served(lanes.keys() - unserved, lanes))
+    engine.may_hold_seen_lanes = bool(lanes)
+    for job_id in await store.read(lambda: patience.untaken(unserved)) if unserved else ():
+        steps = partial(control.pass_over, job_id, unserved, engine.shelf)
+        passed = await store.run(steps)
         engine.bell.ring(passed.lanes)
         if passed.ended:
             await engine.release_waiting([job_id])

@@ -175,10 +175,12 @@ def logs(
 
 
 def levels_from(level: str | None) -> list[str] | None:
-    """`warning` means warnings and errors; a level that we do not know means itself."""
+    """`warning` means warnings and errors."""
     if level is None:
         return None
-    return list(LEVELS[LEVELS.index(level) :]) if level in LEVELS else [level]
+    if level not in LEVELS:
+        raise BadSpec(f"unknown log level {level!r}: use one of {', '.join(LEVELS)}")
+    return list(LEVELS[LEVELS.index(level) :])
 
 
 def log_line(row: Row, graph: Graph) -> LogLine:

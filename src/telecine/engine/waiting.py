@@ -15,6 +15,7 @@ from telecine.engine.timeline import attempts_of_task, task_view
 from telecine.errors import NotFound
 from telecine.facts import Instant, Json, Millis, State
 from telecine.graph import Graph, lane_labels, satisfies
+from telecine.plural import counted
 from telecine.store import Ask, Row, Rows, Steps
 
 MOST_AHEAD = 10_000
@@ -66,7 +67,7 @@ def why(row: Row, graph: Graph, serving: Rows) -> Waiting:
     capped = ahead >= MOST_AHEAD
     text = "it is next in its lane"
     if ahead:
-        count = "1 task" if ahead == 1 else f"{'at least ' if capped else ''}{ahead:,} tasks"
+        count = f"{'at least ' if capped else ''}{counted(ahead, 'task')}"
         text = f"ahead in its lane: {count}"
     return Waiting(reason="queue", text=text, ahead=ahead, capped=capped)
 

@@ -222,6 +222,7 @@ def room_for(wanted: Sequence[Row]) -> Steps[None]:
     """`Conflict` unless all of these, which are of one owner, may be made besides what there is."""
     owner = wanted[0]["owner"]
     jobs = [row["job_id"] for row in wanted if row["job_id"] is not None]
+    yield Ask("webhook_turn", {"owner": owner})
     if not jobs:
         [row] = yield Ask("webhook_count", {"owner": owner})
         if row["own"] >= MOST_OF_OWNER:

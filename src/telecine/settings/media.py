@@ -32,7 +32,7 @@ class MediaSettings(CoreSettings):
         None, ge=1, le=64, description="Threads of each decoder and encoder; none: the cores shared by the slots"
     )
     hardware_patience_seconds: float = Field(
-        60.0, gt=0, description="How long a film waits for a worker with the hardware encoder it was planned for"
+        60.0, gt=0, description="How long a film waits while no live worker has the hardware encoder it was planned for"
     )
     keep_completed_rungs: bool = Field(
         True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ from telecine.settings.core import split
 from telecine.settings.media import MediaSettings
 from telecine.settings.places import is_place
 
+ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/:@?#\[\]]+)(:[0-9]{1,5})?/?", re.IGNORECASE)
 AlertKind = Literal[
     "stale_job_recovered", "job_max_retries_exceeded", "job_failed_pattern", "worker_startup", "worker_shutdown"
 ]
@@ -41,6 +43,18 @@ class ServerSettings(MediaSettings):
     )
     max_keys_per_owner: int = Field(100, ge=1, description="Valid keys that an owner may have; the CLI is not bound")
     max_body_bytes: int = Field(1 << 20, ge=1_024, description="Larger JSON bodies are refused before they are read")
+    max_connections: int = Field(
+        4_096, ge=1, description="Connections at once; fewer where the limit of open files is low"
+    )
+    max_connections_per_address: int = Field(
+        1_024,
+        ge=1,
+        description="Connections at once from one address; `trusted_proxies` and this machine are not bound",
+    )
+    header_timeout_seconds: float = Field(20.0, gt=0, description="How long the head of a request may take to arrive")
+    body_timeout_seconds: float = Field(
+        60.0, gt=0, description="A body that brings less than 1 KiB in this time, or an unread response, is given up"
+    )
     max_streams_per_key: int = Field(50, ge=1, description="Event streams that a key may have open at once")
     stale_seconds: float = Field(3_600.0, gt=0, description="A task that is ready for longer is listed as stale")
     min_worker_release: str | None = Field(None, description="Workers of older releases drain: they get no more work")
@@ -107,6 +121,14 @@ class ServerSettings(MediaSettings):
         if bad := next((place for place in value if not is_place(place)), None):
             raise ValueError(f"{bad!r} is neither a host name nor an address nor a network such as 10.0.0.0/8")
         return value
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if origin != "*" and not ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin!r} is no origin: write its scheme and host alone, https://example.org")
+        return tuple(origin.rstrip("/") for origin in value)
 
     @field_validator("public_url", "server_url", "alert_webhook_url", "trace_endpoint")
     @classmethod

@@ -10,10 +10,13 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
 
 import asyncpg
 
-from telecine.errors import Unreachable
+from telecine.errors import StoreError, Unreachable
+from telecine.store.postgres_errors import NotSent, is_fatal, translated
 
 SETTINGS = {
     "application_name": "telecine",
@@ -31,13 +34,61 @@ WRITING = {**SETTINGS, "plan_cache_mode": "force_generic_plan", "enable_bitmapsc
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0
 
-Connection = asyncpg.Connection
+
+class Connection(asyncpg.Connection):
+    """A connection that ends when asyncpg itself fails on it: in which state it is then, nobody knows.
+
+    PostgreSQL may end a session while it is idle. If its last words come before the end of the stream, the connection
+    looks open, and asyncpg fails at the next statement with an error of its own, or with one of the transport. What
+    PostgreSQL answers to a statement stays as it is; `Loan` translates it.
+    """
+
+    __slots__ = ()
+
+    async def execute(self, *args: Any, **more: Any) -> str:
+        try:
+            return await super().execute(*args, **more)
+        except asyncpg.PostgresError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    async def fetch(self, *args: Any, **more: Any) -> list[Any]:
+        try:
+            return await super().fetch(*args, **more)  # type: ignore[no-any-return]
+        except asyncpg.PostgresError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    async def fetchval(self, *args: Any, **more: Any) -> Any:
+        try:
+            return await super().fetchval(*args, **more)
+        except asyncpg.PostgresError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    async def fetchrow(self, *args: Any, **more: Any) -> Any:
+        try:
+            return await super().fetchrow(*args, **more)
+        except asyncpg.PostgresError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> StoreError:
+        found = translated(error)
+        if isinstance(found, Unreachable):
+            end_now(self)
+        return found
 
 
 class Connections:
     """At most `size` connections; a borrower who finds none waits."""
 
     def __init__(self, url: str, size: int, settings: Mapping[str, str] = SETTINGS) -> None:
+        self.size = size
         self._url = url
         self._settings = dict(settings)
         self._idle: list[tuple[str, Connection]] = []  # with what each was used for last
@@ -62,7 +113,9 @@ class Connections:
             if not session or "startup parameter" not in str(error):
                 raise Unreachable(f"PostgreSQL refused the connection: {error}") from error
             self._pooled = True
-        except (OSError, TimeoutError, asyncpg.InterfaceError) as error:
+        except StoreError:
+            raise
+        except Exception as error:  # of the system, the network, the address, the driver
             raise Unreachable(f"PostgreSQL cannot be reached: {_why(error)}") from error
         return await self.connect()
 
@@ -83,6 +136,7 @@ class Connections:
             command_timeout=COMMAND_SECONDS,
             server_settings=self._settings if session else None,
             statement_cache_size=256 if session else 0,
+            connection_class=Connection,
         )
 
     def borrow(self, use: str = "") -> Loan:
@@ -103,16 +157,13 @@ class Connections:
             self._free.release()
             raise
 
-    def give_back(self, connection: Connection, use: str, error: type[BaseException] | None) -> None:
-        sound = error is None or (
-            issubclass(error, Exception) and not connection.is_closed() and not connection.is_in_transaction()
-        )
+    def give_back(self, connection: Connection, use: str, error: BaseException | None) -> None:
         try:
-            if sound:
+            if _is_sound(connection, error):
                 self._idle.append((use, connection))
             else:
                 # What it was doing is unknown: a closed connection can leave nothing half open.
-                connection.terminate()
+                end_now(connection)
         finally:
             self._free.release()
 
@@ -121,8 +172,8 @@ class Connections:
         for _, connection in idle:
             try:
                 await connection.close(timeout=2)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                connection.terminate()
+            except Exception:  # a connection that is broken already has nothing to say goodbye to
+                end_now(connection)
 
 
 class Loan:
@@ -138,8 +189,25 @@ class Loan:
         self._connection = await self._owner.take(self._use)
         return self._connection
 
-    async def __aexit__(self, error: type[BaseException] | None, *_: object) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._owner.give_back(self._connection, self._use, error)
+        if isinstance(error, asyncpg.PostgresError):
+            raise translated(error) from error
+
+
+def end_now(connection: asyncpg.Connection) -> None:
+    """Abort it; a transport that is gone already may complain."""
+    with suppress(Exception):
+        connection.terminate()
+
+
+def _is_sound(connection: Connection, error: BaseException | None) -> bool:
+    """Whether the next borrower may have it: idle, outside of a transaction, and its session goes on."""
+    if error is None:
+        return True
+    if not isinstance(error, Exception) or isinstance(error, NotSent) or is_fatal(error):
+        return False
+    return not connection.is_closed() and not connection.is_in_transaction()
 
 
 def _why(error: Exception) -> str:

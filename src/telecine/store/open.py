@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from telecine.errors import BadSpec
+from telecine.private_files import make_private_file, make_private_folder
 from telecine.retry import Dice
 from telecine.store import Store, migrate
 from telecine.store.postgres import Postgres
@@ -35,7 +36,9 @@ def open_store(url: str, *, dice: Dice, size: int = 4) -> Sqlite | Postgres:
     if dialect_of(url) == "postgres":
         return Postgres(url, dice=dice, size=size)
     path = Path(url.removeprefix("sqlite:///"))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
+    if path.name != ":memory:":
+        make_private_file(path)
     return Sqlite(path)
 
 

@@ -1,45 +1,31 @@
 """PostgreSQL: READ COMMITTED, short transactions, row locks in a fixed order.
 
-Deadlocks (40P01), serialisation failures (40001) and lock time-outs (55P03) run the whole transaction
-again, at most five times, jittered. A broken connection is `Unreachable`: the caller does not know
-whether its transaction was committed, and may repeat it, since every word is repeatable.
+Deadlocks (40P01), serialisation failures (40001), lock time-outs (55P03) and unique violations (23505) run the
+whole transaction again, at most five times, jittered. A broken connection is `Unreachable`: the caller does not know
+whether its transaction was committed, and may repeat it, since every word is repeatable. Which error is what stands
+in `telecine.triage`; `store/connections.py` and `store/postgres_errors.py` apply it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
 
-from telecine.errors import Rejected, StoreError, TelecineError, Unreachable
+from telecine.errors import StoreBroken, StoreError
 from telecine.retry import Dice
 from telecine.store import Ask, Columns, Doorbell, Reserve, Rows, Step, Steps, T, Write
-from telecine.store.connections import SETTINGS, WRITING, Connection, Connections
+from telecine.store.connections import SETTINGS, WRITING, Connection, Connections, end_now
+from telecine.store.postgres_errors import Contended, NotSent
 from telecine.store.statements import NOW, Statement, load
 
 TURNS = 5
-AGAIN = (
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
-    asyncpg.LockNotAvailableError,
-    # Two submits with one key or dedupe key: the second look finds the first.
-    asyncpg.UniqueViolationError,
-)
 # What keeps a commit from notifying, and nothing else: somebody has not read for so long that there is no room for more
 # news, or holds up all who have some. Nothing was committed.
 MUTED = (asyncpg.ProgramLimitExceededError, asyncpg.LockNotAvailableError)
-LOST = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-)
+OLDEST_RELEASE = 15
 MIGRATION_SECONDS = 86_400.0
 MOST_AHEAD = 256
 # Ids are the order in which lists show jobs, so nobody sits on a stock of them for longer than this.
@@ -64,27 +50,30 @@ class Postgres:
     async def run(self, make: Callable[[], Steps[T]]) -> T:
         for turn in range(TURNS):
             try:
-                return await self._once(make())
-            except AGAIN as error:
+                return await self._sent(lambda: self._once(make()))
+            except Contended as error:
                 if turn == TURNS - 1:
-                    raise StoreError(f"the database refused {TURNS} times in a row: {error}") from error
-            except LOST as error:
-                raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
-            except asyncpg.PostgresError as error:
-                raise _refused(error) from error
+                    raise _given_up(error) from error.__cause__
             await asyncio.sleep(0.005 * 2**turn * (0.5 + self._dice.random()))
         raise AssertionError("unreachable: the last turn returns or raises")
 
     async def read(self, make: Callable[[], Steps[T]]) -> T:
-        try:
-            async with self._readers.borrow() as connection:
-                if not self._readers.pooled:
-                    return await self.drive(connection, make())
-                return await self._within(connection, make(), SETTINGS)
-        except LOST as error:
-            raise Unreachable(f"lost the connection to PostgreSQL: {error!r}") from error
-        except asyncpg.PostgresError as error:
-            raise _refused(error) from error
+        return await self._sent(lambda: self._read(make()))
+
+    async def _read(self, steps: Steps[T]) -> T:
+        async with self._readers.borrow() as connection:
+            if not self._readers.pooled:
+                return await self.drive(connection, steps)
+            return await self._within(connection, steps, SETTINGS)
+
+    async def _sent(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask on another connection if one had ended unnoticed; each may have, and the last one is fresh."""
+        for _ in range(self.connections.size):
+            try:
+                return await ask()
+            except NotSent:
+                continue
+        return await ask()
 
     async def _once(self, steps: Steps[T]) -> T:
         try:
@@ -127,13 +116,13 @@ class Postgres:
         await connection.execute(f"begin; {_locals(settings)}" if pooled else "begin")
         try:
             result = await self.drive(connection, steps, first=first)
-        except (TelecineError, *AGAIN):
-            await connection.execute("rollback")
+        except Exception:
+            await _roll_back(connection)
             raise
         await connection.execute("commit")
         return result
 
-    async def drive(self, connection: Connection, steps: Steps[T], first: Step | None = None) -> T:
+    async def drive(self, connection: asyncpg.Connection, steps: Steps[T], first: Step | None = None) -> T:
         """Run `steps` on a connection whose transaction is the caller's business."""
         try:
             step = next(steps) if first is None else first
@@ -142,7 +131,7 @@ class Postgres:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    async def _do(self, connection: Connection, step: Step) -> Any:
+    async def _do(self, connection: asyncpg.Connection, step: Step) -> Any:
         match step:
             case Reserve():
                 return await self._reserve(connection, step)
@@ -161,7 +150,7 @@ class Postgres:
                 given[name] = as_text(given[name], comma)
         return [given.get(name) for name in statement.params]
 
-    async def _reserve(self, connection: Connection, step: Reserve) -> list[int]:
+    async def _reserve(self, connection: asyncpg.Connection, step: Reserve) -> list[int]:
         """Ids from the sequence; who asks often gets some in advance, who asks once gets no gap."""
         clock = asyncio.get_running_loop().time
         if clock() - self._fetched[step.table] > STALE_SECONDS:
@@ -184,6 +173,9 @@ class Postgres:
 
     async def schema_version(self) -> int | None:
         async with self.connections.borrow() as connection:
+            release = connection.get_server_version().major
+            if release < OLDEST_RELEASE:
+                raise StoreError(f"PostgreSQL {release} is too old: Telecine needs {OLDEST_RELEASE} or newer")
             if await connection.fetchval("select to_regclass('schema_version')") is None:
                 return None
             return await connection.fetchval("select max(version) from schema_version")  # type: ignore[no-any-return]
@@ -211,10 +203,20 @@ def _locals(settings: Mapping[str, str]) -> str:
     return "; ".join(f"set local {name} = {value}" for name, value in settings.items() if name != "application_name")
 
 
-def _refused(error: asyncpg.PostgresError) -> StoreError:
-    """Bad values, broken constraints, wrong statements and exceeded limits stay what they are, however often asked."""
-    hopeless = str(error.sqlstate or "")[:2] in ("22", "23", "42", "54")
-    return (Rejected if hopeless else StoreError)(f"PostgreSQL refused a statement: {error}")
+async def _roll_back(connection: Connection) -> None:
+    """If that is not possible the connection is not used again, which is as good: what went wrong before is told."""
+    if connection.is_closed():
+        return
+    try:
+        await connection.execute("rollback")
+    except Exception:
+        end_now(connection)
+
+
+def _given_up(error: Contended) -> StoreError:
+    # A key that stays taken is no race any more, and hardly ever the value's fault: the statements are wrong.
+    is_bug = isinstance(error.__cause__, asyncpg.UniqueViolationError)
+    return (StoreBroken if is_bug else StoreError)(f"{error}, {TURNS} times in a row")
 
 
 def columns(step: Write) -> dict[str, Any]:

@@ -15,11 +15,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from telecine.errors import Rejected, StoreError
+from telecine.errors import StoreError
 from telecine.store import Ask, Columns, Reserve, Step, Steps, T, Write
+from telecine.store.sqlite_errors import DRIVER, telling, translated
 from telecine.store.statements import NOW, load
 
 BUSY_SECONDS = 10.0
@@ -144,8 +146,10 @@ class Sqlite:
         with self._reading:
             try:
                 return self._reader.drive(make())
-            except sqlite3.Error as error:
-                raise StoreError(f"{self.path}: {error}") from error
+            except Exception as error:
+                if isinstance(error, DRIVER):
+                    raise translated(error, self.path) from error
+                raise
 
     async def close(self) -> None:
         self._closed = True
@@ -155,7 +159,7 @@ class Sqlite:
             self._reader._connection.close()
 
     async def schema_version(self) -> int | None:
-        with self._reading:
+        with self._reading, telling(self.path):
             connection = self._reader._connection
             if not connection.execute("select 1 from sqlite_master where name = 'schema_version'").fetchone():
                 return None
@@ -164,7 +168,7 @@ class Sqlite:
     async def apply(self, version: int, sql: str) -> None:
         """One migration and its version row in one transaction; of two at once the second finds it done."""
         mark = f"insert into schema_version values ({version}, ({_CLOCK}));"
-        with self._reading:
+        with self._reading, telling(self.path):
             connection = self._reader._connection
             connection.execute("begin immediate")
             try:
@@ -205,20 +209,16 @@ class Sqlite:
                 answers.append((future, *self._in_savepoint(make)))
             connection.execute("commit")
         except Exception as error:
-            if connection.in_transaction:
-                connection.execute("rollback")
-            broken = StoreError(f"{self.path}: {error}")
+            with suppress(sqlite3.Error):  # a disk that fails may fail here, too; the next transaction begins anew
+                if connection.in_transaction:
+                    connection.execute("rollback")
+            broken = translated(error, self.path)
+            broken.__cause__ = error
             answers = [(future, None, broken) for _, future in batch]
         for future, value, failure in answers:
             # A caller that gave up has cancelled its future: its transaction stands all the same.
             if future.set_running_or_notify_cancel():
                 future.set_exception(failure) if failure is not None else future.set_result(value)
-
-    def _refused(self, error: Exception) -> Exception:
-        if not isinstance(error, (sqlite3.Error, OverflowError)):
-            return error
-        hopeless = not isinstance(error, sqlite3.OperationalError)
-        return (Rejected if hopeless else StoreError)(f"{self.path}: {error}")
 
     def _in_savepoint(self, make: Callable[[], Steps[Any]]) -> tuple[Any, BaseException | None]:
         connection = self._driver._connection
@@ -230,6 +230,14 @@ class Sqlite:
                 raise  # SQLite gave up the whole transaction (disk full, I/O error): the neighbours are gone, too
             connection.execute("rollback to request")
             connection.execute("release request")
-            return None, self._refused(error)
+            return None, self._told(error)
         connection.execute("release request")
         return value, None
+
+    def _told(self, error: Exception) -> Exception:
+        """What the driver raised as an error of ours; what the steps raised stays as it is."""
+        if not isinstance(error, DRIVER):
+            return error
+        told = translated(error, self.path)
+        told.__cause__ = error
+        return told

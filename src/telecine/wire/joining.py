@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 
 from telecine.errors import Refused
 from telecine.wire.said import Clean, Label, Name, Request, Said, small
+from telecine.wire.scalars import WHOLE, Real, Whole
 
 VERSION = 1
 # The name of the key, percent-encoded, with the terms: a field would be refused by workers that do not know it yet.
@@ -19,9 +20,7 @@ class Register(Said):
     """What an administrator says of a worker-to-be."""
 
     name: Name = Field(examples=["attic"])
-    days: float | None = Field(
-        None, gt=0, le=36_500, description="How long the key is valid; without it, until revoked"
-    )
+    days: Real | None = Field(None, gt=0, le=36_500, description="How long the key is valid; without it, until revoked")
     capabilities: dict[str, Any] = Field(default_factory=dict, description="What its machine can do: at most 10 KB")
     metadata: dict[str, Any] = Field(default_factory=dict, description="Whatever else is good to know: at most 10 KB")
 
@@ -59,12 +58,12 @@ def listed_name(key: str, own: str) -> str:
 class Enlist(Said):
     """A worker process begins."""
 
-    version: int = VERSION
+    version: Whole = VERSION
     request: Request
     name: Name
     hostname: Annotated[Clean, Field(max_length=255)] = ""
     lanes: Annotated[list[Annotated[Clean, Field(max_length=700)]], Field(max_length=1_000)]
-    slots: Annotated[int, Field(ge=1, le=10_000)] = 1
+    slots: Annotated[int, Field(ge=1, le=10_000), WHOLE] = 1
     release: Annotated[Clean, Field(max_length=100)] = ""
     labels: Annotated[list[Label], Field(max_length=100)] = Field(default_factory=list)
     capabilities: dict[str, Any] = Field(default_factory=dict)

@@ -8,17 +8,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from telecine.facts import Mode, State
+from telecine.json_limits import MAX_PIECES
+from telecine.wire.scalars import WHOLE, Flag, Number, Real
 
 FACTS_BYTES = 64 * 1024
 MOST_LEASES = 1_000
 MOST_LINES = 1_000
 MOST_WAIT = 60.0
-# The largest number that every database and every reader of JSON holds exactly.
-BIGGEST = 2**53 - 1
 
 # PostgreSQL stores no NUL: what cannot be stored is replaced.
 Clean = Annotated[str, AfterValidator(lambda text: text.replace("\0", "\ufffd"))]
-Number = Annotated[int, Field(ge=0, le=BIGGEST)]
 Name = Annotated[Clean, Field(min_length=1, max_length=200)]
 Label = Annotated[Clean, Field(min_length=1, max_length=200)]
 Request = Annotated[str, Field(min_length=8, max_length=64, pattern=r"^[0-9A-Za-z_-]+$")]
@@ -44,8 +43,8 @@ class Claim(Said):
     worker: Number
     request: Request
     lanes: Annotated[dict[Clean, Clean], Field(max_length=1_000)]
-    wanted: Annotated[int, Field(ge=1, le=MOST_LEASES)] = 1
-    wait: Annotated[float, Field(ge=0, le=MOST_WAIT, allow_inf_nan=False)] = 0.0
+    wanted: Annotated[int, Field(ge=1, le=MOST_LEASES), WHOLE] = 1
+    wait: Annotated[Real, Field(ge=0, le=MOST_WAIT)] = 0.0
 
 
 class Leases(Said):
@@ -57,7 +56,7 @@ class Held(Said):
 
     task_id: Number
     token: Number
-    progress: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    progress: Real | None = None
     note: Annotated[str, Field(max_length=10_000)] | None = None
 
 
@@ -82,9 +81,9 @@ class Heartbeat(Said):
 
     worker: Number
     held: Annotated[list[Held], Field(max_length=10_000)] = []
-    load: Annotated[int, Field(ge=0, le=BIGGEST)] = 0
-    done: Annotated[int, Field(ge=0, le=BIGGEST)] = 0
-    failed: Annotated[int, Field(ge=0, le=BIGGEST)] = 0
+    load: Number = 0
+    done: Number = 0
+    failed: Number = 0
     lines: Annotated[list[Told], Field(max_length=MOST_LINES)] = []
 
 
@@ -94,7 +93,7 @@ class Progress(Said):
     worker: Number
     task_id: Number
     token: Number
-    progress: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    progress: Real | None = None
     note: Annotated[str, Field(max_length=10_000)] | None = None
     lines: Annotated[list[Told], Field(max_length=MOST_LINES)] = []
 
@@ -162,7 +161,7 @@ class LinkSaid(Said):
 
 class PieceSaid(Said):
     input: Any = None
-    optional: bool = False
+    optional: Flag = False
     labels: Annotated[list[Label], Field(max_length=100)] = []
     patience: Number | None = None
 
@@ -170,12 +169,12 @@ class PieceSaid(Said):
 class DoneSaid(Said):
     result: Any = None
     facts: dict[str, Any] | None = None
-    publish: bool = False
+    publish: Flag = False
     carry: Annotated[list[Number], Field(max_length=1_000_000)] = []
     leave: Annotated[list[Number], Field(max_length=1_000_000)] = []
-    plan: dict[str, list[PieceSaid]] | None = None
+    plan: dict[str, Annotated[list[PieceSaid], Field(max_length=MAX_PIECES)]] | None = None
     skip: Annotated[list[Name], Field(max_length=100)] = []
-    stop: bool = False
+    stop: Flag = False
 
     @field_validator("facts")
     @classmethod
@@ -190,7 +189,7 @@ class Complete(OfLease, DoneSaid):
 class FailedSaid(Said):
     message: Annotated[Clean, Field(max_length=10_000)]
     code: Annotated[Clean, Field(min_length=1, max_length=100)] = "failed"
-    permanent: bool = False
+    permanent: Flag = False
 
 
 class Fail(OfLease, FailedSaid):

@@ -86,7 +86,9 @@ def kept_from(said: KeptSaid, token: int) -> Kept:
 
 
 def holding_to(holding: Holding) -> dict[str, Any]:
-    return asdict(holding)
+    """With as much of the note as is stored: one that is too long would fail the heartbeat of all other leases."""
+    note = holding.note
+    return {**asdict(holding), "note": None if note is None else note[:ERROR_CHARS]}
 
 
 def holding_from(said: Held | Progress) -> Holding:
@@ -136,9 +138,12 @@ def _fact_to(fact: Fact) -> dict[str, Json]:
             plan = None
             if fact.plan is not None:
                 plan = {name: [_piece_to(piece) for piece in pieces] for name, pieces in fact.plan.items()}
-            return {"done": {name: getattr(fact, name) for name in DoneSaid.model_fields} | {"plan": plan}}
+            flags = {"publish": bool(fact.publish), "stop": bool(fact.stop)}  # handlers may give anything that is true
+            return {"done": {name: getattr(fact, name) for name in DoneSaid.model_fields} | flags | {"plan": plan}}
         case Failed():
-            return {"failed": {**asdict(fact), "message": fact.message[:ERROR_CHARS]}}
+            return {
+                "failed": {**asdict(fact), "message": fact.message[:ERROR_CHARS], "permanent": bool(fact.permanent)}
+            }
         case Released():
             return {"released": {"reason": fact.reason[:200]}}
         case _:
@@ -146,7 +151,7 @@ def _fact_to(fact: Fact) -> dict[str, Json]:
 
 
 def _piece_to(piece: object) -> dict[str, Any]:
-    return asdict(piece) if isinstance(piece, Piece) else {"input": piece}
+    return {**asdict(piece), "optional": bool(piece.optional)} if isinstance(piece, Piece) else {"input": piece}
 
 
 def word_from(said: WordSaid) -> Word:

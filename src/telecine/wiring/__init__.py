@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -23,11 +24,15 @@ from telecine.errors import ArtifactDamaged, BadSpec, SchemaMissing, Unreachable
 from telecine.facts import DAY, SECOND, Millis
 from telecine.flow import Flow
 from telecine.locks import Locks
+from telecine.plural import counted
+from telecine.private_files import make_private_folder
 from telecine.settings import Settings, cores
 from telecine.store import Store
 from telecine.store.migrate import check, newest
-from telecine.store.open import Migratable, bring_up_to_date, check_schema, dialect_of, open_store
+from telecine.store.open import Migratable, bring_up_to_date, dialect_of, open_store
+from telecine.store.sqlite_errors import translated
 from telecine.wiring import bells
+from telecine.wiring.patience import settle_schema, wait_for
 from telecine.world import World
 
 if TYPE_CHECKING:
@@ -56,9 +61,14 @@ class Parts:
 
 @asynccontextmanager
 async def open_engine(
-    settings: Settings, *, world: World | None = None, create: bool = True, checked: bool = True
+    settings: Settings,
+    *,
+    world: World | None = None,
+    create: bool = True,
+    checked: bool = True,
+    is_patient: bool = False,
 ) -> AsyncIterator[Parts]:
-    """Open the database and an engine on it; close both afterwards.
+    """Open the database and an engine on it; close both afterwards. `is_patient`: wait for a PostgreSQL that is away.
 
     An embedded SQLite database is migrated on the way, and made if there is none (with `create`); PostgreSQL, which
     others share, is refused while its schema is not the one of this release.
@@ -67,7 +77,7 @@ async def open_engine(
     store = _open(settings, world, create)
     try:
         if checked:
-            await _settle_schema(store, settings.database_url)
+            await settle_schema(store, settings.database_url, world, is_patient=is_patient)
         bell = await bells.hang_bell(settings, store, world, required=checked)
         try:
             yield _parts(settings, store, bell, world)
@@ -192,30 +202,26 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
     from telecine.wiring.observing import traced  # noqa: PLC0415 - it imports us
 
-    async with open_engine(settings, world=world) as plain, traced(plain, "worker") as parts:
-        make_scratch(settings.scratch)
+    make_scratch(settings.scratch)
+    async with open_engine(settings, world=world, is_patient=True) as plain, traced(plain, "worker") as parts:
         own = built_in_flows(settings)
         flows = own + [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
-            await parts.engine.register(flow)
+            await wait_for(partial(parts.engine.register, flow), parts.world)
         worker = make_worker(parts, [*own, *sources], await hardware_labels(parts))
         worker.obey_signals()
         served = ", ".join(flow.name for flow in flows)
         place = settings.shown("database_url")
         async with housekeeping(parts):
-            slots = slots_told(settings.slots)
+            slots = counted(settings.slots, "slot")
             log.info("worker %s serves %s with %s on %s", settings.worker_name, served, slots, place)
             await worker.run()
         log.info("worker %s has left", settings.worker_name)
 
 
-def slots_told(count: int) -> str:
-    return "1 slot" if count == 1 else f"{count} slots"
-
-
 def make_scratch(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise BadSpec(f"there can be no scratch folder at {folder}: {error.strerror}") from error
 
@@ -258,7 +264,9 @@ def _open(settings: Settings, world: World, create: bool, size: int | None = Non
         raise SchemaMissing(f"there is no database at {sqlite_path(url)}: `telecine migrate` makes it")
     try:
         return open_store(url, dice=world.dice, size=size or settings.pool_size)
-    except (OSError, sqlite3.Error) as error:
+    except sqlite3.Error as error:
+        raise Unreachable(f"the database cannot be opened: {translated(error, sqlite_path(url))}") from error
+    except OSError as error:
         raise Unreachable(f"{sqlite_path(url)} cannot be opened: {error}") from error
 
 
@@ -290,10 +298,3 @@ async def migrate_database(settings: Settings) -> tuple[int | None, int]:
         return before, newest(dialect_of(url))
     finally:
         await store.close()
-
-
-async def _settle_schema(store: Store, url: str) -> None:
-    if dialect_of(url) == "sqlite":
-        await bring_up_to_date(store, url)
-    else:
-        await check_schema(store, url)

@@ -20,10 +20,23 @@ def bound(host: str, port: int) -> Iterator[list[socket.socket]]:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             addresses = dict.fromkeys((family, address) for family, _, _, _, address in found)
-            sockets = [_bind(open_now, family, address) for family, address in addresses]
+            sockets: list[socket.socket] = []
+            for family, (where, _, *rest) in addresses:
+                # Any port, but the same for all addresses.
+                chosen = port or (sockets[0].getsockname()[1] if sockets else 0)
+                sockets.append(_bind(open_now, family, (where, chosen, *rest)))
         except (OSError, UnicodeError) as error:
             raise unbindable(host, port, error) from error
         yield sockets
+
+
+def url_of(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def reachable(host: str, port: int) -> str:
+    """An address for a browser on this machine: nobody can open the one that means all of them."""
+    return url_of({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
 
 
 def unbindable(host: str, port: int, error: Exception) -> BadSpec:

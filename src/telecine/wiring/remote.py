@@ -13,9 +13,10 @@ from typing import Any
 from telecine import worker as working
 from telecine.engine.remote import Remotes
 from telecine.errors import BadSpec
+from telecine.plural import counted
 from telecine.settings import Settings
 from telecine.wire.joining import Terms, listed_name
-from telecine.wiring import Parts, built_in_flows, make_scratch, slots_told
+from telecine.wiring import Parts, built_in_flows, make_scratch
 from telecine.wiring.observing import open_tracing
 from telecine.worker.contact import Contact
 from telecine.worker.far import Barred, FarBell, FarWords, Server
@@ -72,7 +73,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
         worker = working.Worker(words, FarBell(words), [*flows, *sources], options, world, beat_words)
         worker.obey_signals()
         listed = listed_name(words.key_name or settings.worker_name, settings.worker_name)
-        log.info("worker %s works for %s with %s", listed, settings.server_url, slots_told(settings.slots))
+        log.info("worker %s works for %s with %s", listed, settings.server_url, counted(settings.slots, "slot"))
         await worker.run()
         log.info("worker %s has left", listed)
 
@@ -143,5 +144,5 @@ async def _watch(parts: Parts) -> None:
     while True:
         with parts.engine.duties.at("look at the keys of workers"):
             if count := await remotes.sweep():
-                log.warning("%s workers were shut out: their key is not valid any more", count)
+                log.warning("stopped %s: the key is not valid any more", counted(count, "worker"))
         await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))

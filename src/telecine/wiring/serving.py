@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from socket import socket
 from typing import Any
 
@@ -21,6 +22,7 @@ from telecine.engine.uploads import Uploads
 from telecine.errors import WorkerRevoked
 from telecine.flow import Flow
 from telecine.flows.transcode.flow import NAME as TRANSCODE
+from telecine.media.ladder_spec import check_ladders
 from telecine.settings import Settings
 from telecine.videos.allowing import Allowing
 from telecine.wiring import (
@@ -28,12 +30,15 @@ from telecine.wiring import (
     built_in_flows,
     hardware_labels,
     housekeeping,
+    make_scratch,
     make_worker,
     open_artifacts,
     open_engine,
 )
-from telecine.wiring.listening import bound, unbindable
+from telecine.wiring.connections import Bounds, ConnectionLimits, bounds_for, protocols, raise_descriptor_limit
+from telecine.wiring.listening import bound, reachable, unbindable, url_of
 from telecine.wiring.observing import counting, observers, traced
+from telecine.wiring.patience import wait_for
 from telecine.wiring.posting import posting
 from telecine.wiring.remote import for_workers, watching_keys
 from telecine.wiring.uploading import attended, upload_room
@@ -44,15 +49,18 @@ from telecine.worker.source import FlowSource, source_of
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 10
+KEEP_ALIVE_SECONDS = 30
+TICKS_PER_SECOND = 10  # of uvicorn's loop
 # For whatever waits for a disk. As many as there are cores would soon all be reading films, and viewers would wait.
 THREADS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where the server listens, and the link that logs its first administrator in."""
+    """Where the server listens, how others reach it, and the link that logs its first administrator in."""
 
     address: str
+    public_url: str | None
     link: str | None
 
 
@@ -60,7 +68,7 @@ async def run_server(settings: Settings, *, workers: int, ready: Callable[[Servi
     """Serve until SIGTERM or SIGINT. A restart touches no lease: they belong to workers, not to servers."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "telecine"))
     with bound(settings.host, settings.port) as sockets:
-        async with open_engine(settings) as plain, traced(plain, "server") as parts:
+        async with open_engine(settings, is_patient=True) as plain, traced(plain, "server") as parts:
             await _serve(parts, sockets, workers, ready)
 
 
@@ -69,7 +77,7 @@ async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Calla
     own = built_in_flows(settings)
     sources = [source_of(name) for name in settings.flows]
     for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
-        await parts.engine.register(flow)
+        await wait_for(partial(parts.engine.register, flow), parts.world)
     house = open_house(parts)
     async with AsyncExitStack() as open_now:
         await open_now.enter_async_context(housekeeping(parts, sweep=True))
@@ -79,13 +87,16 @@ async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Calla
         await open_now.enter_async_context(attended(house))
         await open_now.enter_async_context(watching(parts))
         await open_now.enter_async_context(_embedded(parts, [*own, *sources], workers))
-        server = _Server(uvicorn.Config(create_app(house), **_ways(settings)), house, sockets)
+        limits = ConnectionLimits(_bounds(settings))
+        ways = {**_ways(settings), **protocols(limits)}
+        server = _Server(uvicorn.Config(create_app(house), **ways), house, sockets, limits)
         await server.listen(lambda port: _announce(house, port, ready))
         log.info("server has stopped")
 
 
 def open_house(parts: Parts) -> House:
     settings = parts.settings
+    check_ladders(settings.ladder, settings.ladders)
     artifacts = open_artifacts(settings)
     return House(
         engine=parts.engine,
@@ -106,6 +117,7 @@ def open_house(parts: Parts) -> House:
                 settings.source_folders,
                 settings.ladders,
                 Uploads(parts.store).find,
+                usual_ladder=settings.ladder,
                 private=settings.allow_private_sources,
             )
         },
@@ -126,18 +138,29 @@ def _ways(settings: Settings) -> dict[str, Any]:
         "proxy_headers": bool(settings.trusted_proxies),
         "forwarded_allow_ips": list(settings.trusted_proxies),
         "timeout_graceful_shutdown": GRACE_SECONDS,
-        "timeout_keep_alive": 30,
-        "ws": "websockets-sansio",
+        "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "ws_max_size": 64 << 10,
     }
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return bounds_for(
+        settings.max_connections,
+        settings.max_connections_per_address,
+        raise_descriptor_limit(),
+        settings.trusted_proxies,
+        header_seconds=settings.header_timeout_seconds,
+        body_seconds=settings.body_timeout_seconds,
+        idle_seconds=KEEP_ALIVE_SECONDS,
+    )
 
 
 class _Server(uvicorn.Server):
     """Says when it listens; tells whoever waits in the house that it is about to stop."""
 
-    def __init__(self, config: uvicorn.Config, house: House, bound_to: list[socket]) -> None:
+    def __init__(self, config: uvicorn.Config, house: House, bound_to: list[socket], limits: ConnectionLimits) -> None:
         super().__init__(config)
-        self._house, self._bound_to = house, bound_to
+        self._house, self._bound_to, self._limits = house, bound_to, limits
         self._listening: asyncio.Event = asyncio.Event()
 
     async def listen(self, listening: Callable[[int], object]) -> None:
@@ -176,6 +199,11 @@ class _Server(uvicorn.Server):
             raise unbindable(self.config.host, self.config.port, error) from error
         self._listening.set()
 
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_PER_SECOND == 0:
+            self._limits.look(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         self._house.closing.set()
         await super().shutdown(sockets)
@@ -183,10 +211,10 @@ class _Server(uvicorn.Server):
 
 async def _announce(house: House, port: int, ready: Callable[[Serving], None]) -> None:
     settings = house.settings
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
-    address = settings.public_url or f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    link = f"{address}/login/{await house.keys.link()}" if await house.keys.is_locked_out() else None
-    ready(Serving(address, link))
+    address = url_of(settings.host, port)
+    base = settings.public_url or reachable(settings.host, port)
+    link = f"{base}/login/{await house.keys.link()}" if await house.keys.is_locked_out() else None
+    ready(Serving(address, settings.public_url, link))
     log.info("server listens on %s", address)
 
 
@@ -197,7 +225,7 @@ async def _embedded(parts: Parts, flows: list[Flow | FlowSource], slots: int) ->
         yield
         return
     settings = parts.settings.model_copy(update={"slots": slots})
-    settings.scratch.mkdir(parents=True, exist_ok=True)
+    make_scratch(settings.scratch)
     own = replace(parts, settings=settings)
     worker = make_worker(own, flows, await hardware_labels(own))
     running = asyncio.create_task(worker.run(), name="worker")

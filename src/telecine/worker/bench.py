@@ -101,7 +101,8 @@ class HandlerBench:
     def progress(self, done: float, of: float = 1.0, note: str | None = None) -> None:
         fraction = done / of if of else 1.0
         if math.isfinite(fraction):
-            self._voice.progress(min(1.0, max(0.0, fraction)), note)
+            # Plain values, whatever the handler counts with: one that a server refuses would fail the whole heartbeat.
+            self._voice.progress(float(min(1.0, max(0.0, fraction))), None if note is None else str(note))
 
     def log(self, message: str, level: str = "info", **data: Json) -> None:
         self._voice.line(message, level, "log", data or None)

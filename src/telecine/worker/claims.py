@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -14,8 +13,6 @@ from telecine.worker.held import Attempt, Held
 from telecine.worker.outbox import Outbox, insist
 from telecine.worker.words import Words, WorkerOptions
 from telecine.world import World
-
-log = logging.getLogger(__name__)
 
 
 class Claims:
@@ -42,7 +39,11 @@ class Claims:
                 self.freed.clear()
                 await self.freed.wait()
             elif await self._claim_some(wanted, held, start) < wanted:
-                await self._wait_for_work(held, outbox)
+                try:
+                    await self._wait_for_work(held, outbox)
+                except Exception as error:
+                    held.contact.stumbled("the look for work", error, self._world.mono())
+                    await asyncio.sleep(self._options.poll)
         await asyncio.Event().wait()
 
     def _wanted(self, held: Held, outbox: Outbox) -> int:
@@ -60,9 +61,9 @@ class Claims:
             return await self._claim_once(wanted, held, start)
         except WorkerGone:
             return 0  # the heart hears of it, too, and comes back as a new worker
-        except Exception:
+        except Exception as error:
             # Whatever it is, what runs already must not suffer from it.
-            log.exception("the claim stumbled and will be tried again")
+            held.contact.stumbled("the claim", error, self._world.mono())
             return 0
         finally:
             self.asking = False

@@ -1,7 +1,8 @@
 """Contact with the engine: one line when it is lost, one now and then while it is, one when it is back.
 
 Whoever asks in vain tells it here: the heart in its thread, the claims, the outbox. Otherwise each would write a line
-at each try, and an outage of a minute would bury everything else in the log.
+at each try, and an outage of a minute would bury everything else in the log. A bug is told with its traceback, and
+not more often.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 
-from telecine.errors import Unreachable
+from telecine.errors import TelecineError, Unreachable
+from telecine.triage import Verdict, triage
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +30,16 @@ class Contact:
         self._missing: set[object] = set()
         self._since = 0.0
         self._told_at = float("-inf")
-        self._is_told = False  # of this loss
+        self._is_told = False  # the log says that contact is lost, and not yet that it is back
+        self._stumbles: dict[tuple[str, str], float] = {}  # what, and by which class of error: when it was told
 
     def lost(self, who: object, why: Exception, now: float) -> None:
         """This question was not answered, and is asked again."""
         if isinstance(why, ShutOut):
             return
         with self._lock:
-            if not self._missing:
-                self._since, self._is_told = now, False
+            if not self._missing and not self._is_told:
+                self._since = now
             self._missing.add(who)
             if now - self._told_at < QUIET_SECONDS:
                 return
@@ -47,12 +50,25 @@ class Contact:
         else:
             log.warning("no contact for %.0f s, trying on: %s", now - self._since, reason)
 
-    def found(self, who: object, now: float) -> None:
-        """It was answered."""
+    def stumbled(self, what: str, why: Exception, now: float) -> None:
+        """A step of the worker failed by something else than an outage; it is tried again."""
+        if triage(why) is Verdict.OUTAGE:
+            self.lost(what, why, now)
+            self.forget(what)  # this step reports no success: the next answer to any question says that contact is back
+            return
+        key = (what, type(why).__name__)
         with self._lock:
-            was_missing = who in self._missing
+            if now - self._stumbles.get(key, float("-inf")) < QUIET_SECONDS:
+                return
+            self._stumbles[key] = now
+        fault = None if isinstance(why, TelecineError) else why
+        log.error("%s failed, trying on: %s", what, str(why) or type(why).__name__, exc_info=fault)
+
+    def found(self, who: object, now: float) -> None:
+        """It was answered. Any answer ends a loss that was told if no other question waits: see `stumbled`."""
+        with self._lock:
             self._missing.discard(who)
-            if not was_missing or self._missing or not self._is_told:
+            if self._missing or not self._is_told:
                 return
             self._is_told = False
         log.info("contact is back after %.0f s", now - self._since)

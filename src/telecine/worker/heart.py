@@ -21,6 +21,7 @@ from contextlib import suppress
 
 from telecine.errors import StoreError, TelecineError, WorkerGone, WorkerRevoked
 from telecine.facts import Orders
+from telecine.triage import Verdict, triage
 from telecine.worker.held import Attempt, Held, holding_of
 from telecine.worker.words import OpenWords, Words, WorkerOptions
 from telecine.world import World
@@ -90,8 +91,8 @@ class Heart:
                 self._held.contact.lost(self, error, self._world.mono())
                 await self._rest(self._pause * (0.75 + 0.5 * self._world.dice.random()))
                 self._pause = min(self._pause * 2, self._options.beat / 2)
-            except Exception:
-                log.exception("the beat stumbled and goes on")
+            except Exception as error:
+                self._held.contact.stumbled("the heartbeat", error, self._world.mono())
                 await self._rest(self._options.beat / 2)
         watch.cancel()
 
@@ -132,7 +133,7 @@ class Heart:
         except (WorkerGone, WorkerRevoked) as error:
             self._tell(self._gone, error)
             return
-        except (StoreError, TimeoutError):
+        except Exception:
             for attempt in named:
                 attempt.news = attempt.progress is not None
             raise
@@ -172,7 +173,10 @@ class Heart:
             return
         try:
             await words.log(lines)
-        except StoreError:
+        except Exception as error:
+            if triage(error) is not Verdict.OUTAGE:  # whoever wrote a line that cannot be stored does without it
+                self._held.contact.stumbled("the log", error, self._world.mono())
+                return
             self._held.give_back_lines(lines)
             raise
 
@@ -183,11 +187,17 @@ class Heart:
             now = self._world.mono()
             for attempt in self._held.snapshot():
                 if attempt.life == "working" and not attempt.killed and now > attempt.until - margin:
-                    attempt.killed = attempt.stopping = True
-                    if attempt.interrupt is not None:
-                        attempt.interrupt(True)
-                    self._tell(self._lost_contact, attempt)
+                    self._kill(attempt)
             await asyncio.sleep(margin / 4)
+
+    def _kill(self, attempt: Attempt) -> None:
+        attempt.killed = attempt.stopping = True
+        try:
+            if attempt.interrupt is not None:
+                attempt.interrupt(True)
+        except Exception:  # those that come after it must be ended, too
+            log.exception("task %s could not be ended", attempt.lease.task_id)
+        self._tell(self._lost_contact, attempt)
 
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
         if self._main is not None:

@@ -23,6 +23,7 @@ from telecine.engine.shelf import Shelf
 from telecine.errors import StoreError
 from telecine.facts import MINUTE, SECOND, SWEEP, Millis
 from telecine.locks import Held, Locks
+from telecine.plural import counted
 
 log = logging.getLogger(__name__)
 
@@ -86,11 +87,11 @@ class Housekeeper:
             _tell(await retire_versions(self._store, self._ages.versions))
         _tell(await put_away_deleted(self._store, self._shelf, self._ages.versions))
         if ended := await clear_gone(self._engine):
-            log.info("%s deleted subjects came to their end", ended)
+            log.info("cleared what was left of %s", counted(ended, "deleted subject"))
         if self._tidy is not None and (freed := await self._tidy()):
-            log.info("freed %s files of what failed", freed)
+            log.info("freed %s of failed jobs", counted(freed, "file"))
         if deleted := await clear(self._store, Bin(self._artifacts)):
-            log.info("deleted %s files that nobody needs any more", deleted)
+            log.info("deleted %s no longer in use", counted(deleted, "file"))
 
     async def _is_mine(self) -> bool:
         if self._held is not None:
@@ -121,26 +122,29 @@ class Bin:
     async def delete(self, keys: Sequence[str]) -> Collection[str]:
         failed = await self._artifacts.delete_many(keys)
         if failed:
-            log.warning("%s files were not deleted; the first: %s", len(failed), next(iter(failed.values())))
+            first = next(iter(failed.values()))
+            log.warning("could not delete %s; the first: %s", counted(len(failed), "file"), first)
         return failed
 
 
 def _tell(total: Retired) -> None:
     if not total:
         return
-    counts = {
-        "jobs archived": total.jobs,
-        "files freed": len(total.files),
-        "versions dropped": total.versions,
-        "keys dropped": total.keys,
-        "events pruned": total.events,
-        "log lines pruned": total.logs,
-        "workers forgotten": total.workers,
-        "deleted jobs forgotten": total.deleted,
-        "watched files forgotten": total.watched,
-        "ended keys and sessions forgotten": total.secrets,
-    }
-    log.info("retention: %s", ", ".join(f"{count} {what}" for what, count in counts.items() if count))
+    deleted = (
+        ("file", len(total.files)),
+        ("version", total.versions),
+        ("idempotency key", total.keys),
+        ("event", total.events),
+        ("log line", total.logs),
+        ("worker", total.workers),
+        ("deleted job", total.deleted),
+        ("watched file", total.watched),
+        ("expired key", total.secrets),
+    )
+    parts = [f"archived {counted(total.jobs, 'job')}"] if total.jobs else []
+    if rest := [counted(count, noun) for noun, count in deleted if count]:
+        parts.append(f"deleted {', '.join(rest)}")
+    log.info("retention: %s", "; ".join(parts))
 
 
 async def sweep_on(engine: Engine, period: Millis = SWEEP) -> None:

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib.metadata import version
 
 from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
 from telecine.dispatch.ending import end
-from telecine.engine.register import Registration
-from telecine.errors import StoreError, TelecineError, WorkerRevoked
+from telecine.errors import NotAllowed, StoreError, TelecineError, WorkerRevoked
 from telecine.facts import SECOND, Mode, Orders, Released
 from telecine.flow import CHILD, Flow
 from telecine.worker.claims import Claims
@@ -35,6 +32,7 @@ from telecine.worker.nursery import Nursery
 from telecine.worker.outbox import Outbox, insist
 from telecine.worker.place import OwnPlace, Place
 from telecine.worker.recorder import Recorder
+from telecine.worker.registration import registration_of
 from telecine.worker.scratch import Scratch
 from telecine.worker.source import FlowSource, load_flows
 from telecine.worker.tools import Tools
@@ -135,7 +133,11 @@ class Worker:
 
     async def _enlist(self) -> bool:
         """Register, as long as it takes; False when told to stop before that."""
-        asking = insist(lambda: self._words.enlist(self._registration()), self._world, self._held.contact)
+        asking = insist(
+            lambda: self._words.enlist(registration_of(self._options, self.lanes, self._world)),
+            self._world,
+            self._held.contact,
+        )
         enlisting = asyncio.ensure_future(asking)
         others = [asyncio.ensure_future(self._stopped.wait()), asyncio.ensure_future(self._barred())]
         await asyncio.wait({enlisting, *others}, return_when=asyncio.FIRST_COMPLETED)
@@ -151,21 +153,18 @@ class Worker:
         self._claims.freed.set()
         return True
 
-    def _registration(self) -> Registration:
-        world, machine = self._world, self._world.machine
-        pid = os.getpid()
-        return Registration(
-            name=self._options.name,
-            hostname=machine.hostname,
-            lanes=tuple(self.lanes),
-            slots=self._options.slots,
-            release=version("telecine"),
-            labels=self._options.labels,
-            boot_id=machine.boot_id,
-            pid_space=machine.pid_space,
-            pid=pid,
-            pid_started=world.process_start(pid),
-        )
+    async def _enlist_again(self) -> None:
+        """A worker that is not enlisted gets no work, so this does not end before it is, or is shut out."""
+        while True:
+            try:
+                await self._enlist()
+                return
+            except NotAllowed as error:
+                self._given_up(WorkerRevoked(str(error)))
+                return
+            except Exception as error:
+                self._held.contact.stumbled("enlisting", error, self._world.mono())
+                await asyncio.sleep(self._options.poll)
 
     async def _work(self) -> None:
         self._heart.start(obey=self._obey, gone=self._given_up, lost_contact=self._lost_contact)
@@ -235,7 +234,7 @@ class Worker:
         for attempt in self._held.snapshot():
             self._end(attempt, Released("worker was given up"), hard=True)
         if not self._stops:
-            self._renewal = asyncio.ensure_future(self._enlist())
+            self._renewal = asyncio.ensure_future(self._enlist_again())
 
     def _end(self, attempt: Attempt, farewell: Released | None, *, hard: bool) -> None:
         assert self._execution is not None
@@ -253,8 +252,8 @@ class Worker:
                     self._heart.beat_now()  # it may have been ours: learn of it at once
             except StoreError as error:
                 self._held.contact.lost(sweeper, error, self._world.mono())
-            except Exception:
-                log.exception("the sweep stumbled; the work goes on")
+            except Exception as error:
+                self._held.contact.stumbled("the sweep", error, self._world.mono())
             await asyncio.sleep(self._options.sweep * (0.75 + 0.5 * self._world.dice.random()))
         await asyncio.Event().wait()
 
@@ -293,5 +292,5 @@ class Worker:
 
     async def _say_draining(self) -> None:
         if self._held.worker is not None:
-            with suppress(StoreError):
+            with suppress(Exception):  # it is told so that nobody counts on us, and no more
                 await self._words.set_mode(self._held.worker, Mode.DRAINING)

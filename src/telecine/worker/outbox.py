@@ -5,23 +5,40 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from telecine.errors import Rejected, StoreError, TelecineError
+from telecine.errors import Refused, Rejected, StoreBroken, StoreError, TelecineError, TooLarge, Unreachable
 from telecine.facts import JUST_DONE, Answer, Done, Fact, Failed, Line, Released, Word
+from telecine.plural import counted
+from telecine.triage import Verdict, triage
 from telecine.worker.contact import Contact
 from telecine.worker.current import Observer, about
-from telecine.worker.held import Attempt, Held
+from telecine.worker.held import Attempt, Held, Key
 from telecine.worker.words import Words
 from telecine.world import World
 
 log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 500
-MOST_PAUSE = 2.0
+FIRST_PAUSE, MOST_PAUSE = 0.05, 2.0
 UNSAYABLE = "bad_result"
+MOST_REASON = 500
+# What the database, or the server before it, says about the value of an outcome. Other refusals are about the request.
+ABOUT_VALUE = (Rejected, Refused, TooLarge)
+# So long an outcome is said again while a bug of ours keeps it from being taken.
+BUG_SECONDS = 300.0
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """An outcome that is not taken although others are, since when, and how long until the next try."""
+
+    since: float
+    pause: float = FIRST_PAUSE
 
 
 class Outbox:
@@ -29,6 +46,10 @@ class Outbox:
 
     A word is repeated until the engine has answered it. The repeat is harmless: the same word under the same token
     gets the first answer, and a word that came too late is refused.
+
+    Finished work is called failed only if the database refuses this very value when it is said alone. An outage is
+    waited for without end. A bug of ours is waited for, too, for some minutes: the schema may be restored just now, or
+    the server be replaced by a sound one. Then the lease is given back, and the work is done again elsewhere.
     """
 
     def __init__(self, words: Words, held: Held, world: World, settled: Callable[[], None]) -> None:
@@ -39,6 +60,7 @@ class Outbox:
         self.observer: Observer | None = None
         self._ready: list[tuple[Attempt, Fact]] = []
         self._wake = asyncio.Event()
+        self._troubles: dict[Key, _Trouble] = {}
         self.unsettled = 0
 
     def say(self, attempt: Attempt, fact: Fact) -> None:
@@ -69,21 +91,27 @@ class Outbox:
         try:
             await insist(lambda: self._words.log(lines), self._world, self._held.contact)
         except Exception:
-            log.exception("%s log lines could not be stored", len(lines))
+            log.exception("could not store %s", counted(len(lines), "log line"))
 
     async def _settle(self, some: list[tuple[Attempt, Fact]]) -> None:
         words = [Word(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
         try:
-            answers = await insist(lambda: self._words.settle(words), self._world, self._held.contact)
+            ask = partial(self._words.settle, words)
+            answers = await insist(ask, self._world, self._held.contact, again=Unreachable)
+            if len(answers) != len(words):
+                raise StoreBroken(f"{len(words)} outcomes got {len(answers)} answers")
         except Exception as error:
             # One outcome that cannot be stored must not take its neighbours along.
             if len(some) > 1:
                 for one in some:
                     await self._settle([one])
                 return
-            self._unsayable(*some[0], error)
+            self._not_taken(*some[0], error)
             return
         self.unsettled -= len(some)
+        if self._troubles:
+            for attempt, _ in some:
+                self._troubles.pop(attempt.key, None)
         held, watched = self._held, self.observer is not None
         for (attempt, fact), answer in zip(some, answers, strict=True):
             if fact is JUST_DONE and answer.accepted and not watched:  # so it is with most, and they may be many
@@ -92,20 +120,59 @@ class Outbox:
             else:
                 self._hear(attempt, fact, answer)
 
-    def _unsayable(self, attempt: Attempt, fact: Fact, error: Exception) -> None:
-        lease = attempt.lease
-        log.error("task %s: its outcome cannot be stored: %r", lease.task_id, error, extra=about(lease))
+    # -- what was not taken, although it was said alone ------------------------------------------------
+
+    def _not_taken(self, attempt: Attempt, fact: Fact, error: Exception) -> None:
+        """Only an error about this value fails the task. After any other the outcome is kept and said again."""
         self.unsettled -= 1
+        lease = attempt.lease
+        if triage(error) is Verdict.REFUSED and isinstance(error, ABOUT_VALUE):
+            log.error("task %s: its outcome cannot be stored: %s", lease.task_id, error, extra=about(lease))
+            self._unsayable(attempt, error, fact)
+            return
+        now = self._world.mono()
+        trouble = self._troubles.setdefault(attempt.key, _Trouble(since=now))
+        if trouble.pause == FIRST_PAUSE:
+            fault = error if not isinstance(error, TelecineError) else None  # of ours, so its place is wanted, too
+            words = (lease.task_id, str(error) or type(error).__name__)
+            log.error("task %s: its outcome is not taken, trying on: %s", *words, extra=about(lease), exc_info=fault)
+        if triage(error) is not Verdict.OUTAGE and now - trouble.since > BUG_SECONDS:
+            self._give_back(attempt, fact)
+            return
+        self.unsettled += 1
+        pause = trouble.pause * (0.5 + self._world.dice.random())
+        asyncio.get_running_loop().call_later(pause, self._say_again, attempt, fact)
+        trouble.pause = min(2 * trouble.pause, MOST_PAUSE)
+
+    def _say_again(self, attempt: Attempt, fact: Fact) -> None:
+        self.unsettled -= 1
+        self.say(attempt, fact)
+
+    def _unsayable(self, attempt: Attempt, error: Exception, fact: Fact) -> None:
+        self._troubles.pop(attempt.key, None)
         if isinstance(fact, Failed) and fact.code == UNSAYABLE:
             self._held.attempts.pop(attempt.key, None)  # the lease will run out
         else:
-            why = f"the outcome cannot be stored: {type(error).__name__}"
+            # The cause alone: our own words may name the place of the database, and owners of jobs read this.
+            why = f"the outcome cannot be stored: {error.__cause__ or error}"[:MOST_REASON]
             self.say(attempt, Failed(why, code=UNSAYABLE, permanent=True))
+
+    def _give_back(self, attempt: Attempt, fact: Fact) -> None:
+        """After so long another worker, perhaps of another release, may have more luck; nothing is called failed."""
+        log.error("task %s: its outcome was not taken for %g s", attempt.lease.task_id, BUG_SECONDS)
+        self._troubles.pop(attempt.key, None)
+        if isinstance(fact, Released):
+            self._held.attempts.pop(attempt.key, None)  # the lease will run out
+        else:
+            self.say(attempt, Released("the outcome could not be stored"))
 
     def _hear(self, attempt: Attempt, fact: Fact, answer: Answer) -> None:
         lease = attempt.lease
         if self.observer is not None:
-            self.observer.settled(lease, answer)
+            try:
+                self.observer.settled(lease, answer)
+            except Exception:
+                log.exception("task %s: its end could not be traced", lease.task_id, extra=about(lease))
         if answer.accepted:
             if isinstance(fact, Done):
                 self._held.done += 1
@@ -125,17 +192,26 @@ class Outbox:
 
 
 async def insist(
-    ask: Callable[[], Awaitable[T]], world: World, contact: Contact, unless: Callable[[], object] = bool
+    ask: Callable[[], Awaitable[T]],
+    world: World,
+    contact: Contact,
+    unless: Callable[[], object] = bool,
+    *,
+    again: type[StoreError] = StoreError,
 ) -> T:
-    """Ask until the database answers, or `unless` says that it no longer matters; jittered pauses of at most 2 s."""
-    pause, this = 0.05, object()
+    """Ask until the database answers, or `unless` says that it no longer matters; jittered pauses of at most 2 s.
+
+    `again` is what is asked again after; what the database says about the request itself is raised in any case.
+    """
+    pause, this = FIRST_PAUSE, object()
     try:
         while True:
             try:
                 answer = await ask()
             except Rejected:
+                contact.found(this, world.mono())
                 raise
-            except StoreError as error:
+            except again as error:
                 if unless():
                     raise
                 contact.lost(this, error, world.mono())

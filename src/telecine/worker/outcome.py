@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from telecine.errors import HandlerStopped, MediaError
+from telecine.errors import BadSpec, HandlerStopped, MediaError
 from telecine.facts import JUST_DONE, Done, Fact, Failed, Piece, Released
 from telecine.flow import outcome_of
+from telecine.json_limits import MAX_DEPTH, MAX_PIECES, check_json
 
 TRACE_CHARS = 16_000
+MAX_OUTCOME_VALUES = 1_000_000  # as many as a server takes from a worker
 
 
 def of_return(returned: object) -> Done | Failed:
@@ -21,10 +23,16 @@ def of_return(returned: object) -> Done | Failed:
         if odd := [name for name, pieces in (outcome.plan or {}).items() if not _is_list(pieces)]:
             why = f"the plan for {odd[0]!r} is no list: give one input for each task"
             return Failed(why, code="bad_plan", permanent=True)
+        if (count := sum(map(len, (outcome.plan or {}).values()))) > MAX_PIECES:
+            why = f"the plan has {count:,} pieces, and at most {MAX_PIECES:,} are taken: plan larger pieces"
+            return Failed(why, code="bad_plan", permanent=True)
         plan = {name: [_plain(piece) for piece in pieces] for name, pieces in (outcome.plan or {}).items()}
         try:
-            json.dumps([outcome.result, plan, outcome.facts], allow_nan=False)
-        except (TypeError, ValueError) as error:
+            text = json.dumps([outcome.result, plan, outcome.facts], allow_nan=False)
+            check_json(text, "the handler's outcome", max_values=MAX_OUTCOME_VALUES, max_depth=MAX_DEPTH + 4)
+        except BadSpec as error:
+            return Failed(str(error), code="bad_return", permanent=True)
+        except (TypeError, ValueError, RecursionError) as error:
             return Failed(f"the handler's outcome is not JSON: {error}", code="bad_return", permanent=True)
     return outcome
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from telecine.artifacts import Stored
 from telecine.errors import ArtifactDamaged, BadSpec, NotFound
 from telecine.facts import Json, Kept, Shelved
 from telecine.flow import Lent
+from telecine.worker.current import about
 from telecine.worker.held import Attempt, Held
-from telecine.worker.insisting import while_held
+from telecine.worker.insisting import through_bucket_outage, while_held
 from telecine.worker.moving import Moving
 from telecine.worker.place import Place
 from telecine.worker.scratch import Scratch
 from telecine.worker.words import Words
 from telecine.world import World
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Recorder:
@@ -32,7 +40,8 @@ class Recorder:
     async def keep(self, attempt: Attempt, name: str, path: Path, facts: dict[str, Json]) -> Kept:
         """Store the bytes whole, then record them: a record without its bytes cannot be."""
         with self._moving(attempt) as moved:
-            key, stored = await self._place.put(attempt, name, path, moved)
+            put = partial(self._place.put, attempt, name, path, moved)
+            key, stored = await self._through_outage(attempt, name, put)
         token = attempt.lease.token
         kept = Kept(name=name, token=token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)
         await self._record(attempt, kept)
@@ -55,9 +64,7 @@ class Recorder:
         key = _key(kept)
         try:
             found = (
-                await self._digest(attempt, key)
-                if check
-                else Stored(await self._place.stat(attempt, key), kept.sha256 or "")
+                await self._digest(attempt, key) if check else Stored(await self._stat(attempt, key), kept.sha256 or "")
             )
         except NotFound:
             held.line(attempt, f"{kept.name} was kept, and its bytes are gone", "warning", data={"key": key})
@@ -79,7 +86,7 @@ class Recorder:
         else:
             path = scratch.fetched(attempt.key, f"{self._world.new_id()}{Path(key).suffix}")
             with self._moving(attempt) as moved:
-                found = await self._place.get(attempt, key, path, moved)
+                found = await self._through_outage(attempt, key, partial(self._place.get, attempt, key, path, moved))
         if found != Stored(kept.size or 0, kept.sha256 or ""):
             raise ArtifactDamaged(f"artifact {key!r} is not what was recorded: {found.size} bytes, another hash")
         attempt.fetched[key] = path
@@ -87,7 +94,22 @@ class Recorder:
 
     async def _digest(self, attempt: Attempt, key: str) -> Stored:
         with self._moving(attempt) as moved:
-            return await self._place.digest(attempt, key, moved)
+            return await self._through_outage(attempt, key, partial(self._place.digest, attempt, key, moved))
+
+    async def _stat(self, attempt: Attempt, key: str) -> int:
+        return await self._through_outage(attempt, key, partial(self._place.stat, attempt, key))
+
+    async def _through_outage(self, attempt: Attempt, what: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """A bucket may be away for a while. A folder of this machine is not waited for: its errors stay."""
+        if self.folder is not None:
+            return await ask()
+
+        def wait(error: Exception) -> None:
+            log.warning(
+                "task %s waits for the artifact store: %s", attempt.lease.task_id, error, extra=about(attempt.lease)
+            )
+
+        return await through_bucket_outage(self._world, ask, wait)
 
     @contextmanager
     def _moving(self, attempt: Attempt) -> Iterator[Moving]:
@@ -99,7 +121,9 @@ class Recorder:
             moving.over = True
 
     async def read(self, attempt: Attempt, kept: Kept, start: int, length: int | None) -> bytes:
-        return await self._place.read(attempt, _key(kept), start, length, kept.size)
+        key = _key(kept)
+        read = partial(self._place.read, attempt, key, start, length, kept.size)
+        return await self._through_outage(attempt, key, read)
 
     def lend(self, attempt: Attempt) -> Lent | None:
         return None if self._where is None else self._where.lend(attempt)

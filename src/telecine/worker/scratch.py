@@ -15,6 +15,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from telecine.private_files import make_private_folder
 from telecine.worker.held import Key
 
 
@@ -29,7 +30,7 @@ class Scratch:
 
     def open(self) -> int:
         """Take our place; remove what dead workers left. Answers how many they were."""
-        self._root.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._root)
         self._lock = _take(self._home.with_suffix(".lock"))
         return sum(_remove_if_dead(path) for path in self._root.glob("*.lock") if path.stem != self._home.name)
 

@@ -25,6 +25,7 @@ from telecine.errors import (
     NotFound,
     Refused,
     Rejected,
+    StoreBroken,
     TelecineError,
     Unreachable,
     WorkerGone,
@@ -41,9 +42,10 @@ BAD_BYTES = ("bad_artifact", "bad_hash", "already_kept")
 SHUT_OUT = (401, 403)
 SERVER = 500
 HEADS = {404: "not_found", 409: "lease_lost"}
+# Only 413 and 422 are about a value. The others are about the request: a proxy or a server of another release.
 KINDS: dict[int, type[TelecineError]] = {
-    400: Refused, 404: NotFound, 405: Refused, 409: Conflict, 410: WorkerGone, 411: Refused, 413: Rejected,
-    414: Refused, 416: Refused, 422: Rejected, 431: Refused,
+    400: StoreBroken, 404: NotFound, 405: StoreBroken, 409: Conflict, 410: WorkerGone, 411: StoreBroken, 413: Rejected,
+    414: StoreBroken, 416: Refused, 422: Rejected, 431: StoreBroken,
 }  # fmt: skip
 PIECE = 64 << 10
 
@@ -115,7 +117,7 @@ class Server:
         try:
             sent = _pieces(content) if isinstance(content, bytes) else content
             response = await self._client.request(method, path, content=sent, headers=given, timeout=timeout)
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        except Exception as error:  # of the network, the client, or a transport that closed under it: no answer
             raise Unreachable(f"the server did not answer {method} {path}: {type(error).__name__} {error}") from error
         if response.is_success:
             return response
@@ -125,7 +127,9 @@ class Server:
         status, told = response.status_code, _problem(response)
         if told is None or status >= SERVER:
             why = told.get("detail") if told else response.reason_phrase
-            return Unreachable(f"the server answered {asked} with {status}: {why}")
+            # A server that fails at this request alone, by a bug, may well take others.
+            kind = StoreBroken if told is not None and status == SERVER else Unreachable
+            return kind(f"the server answered {asked} with {status}: {why}")
         code, detail = str(told.get("code")), str(told.get("detail"))
         if status in SHUT_OUT:
             self._barred.tell(detail)

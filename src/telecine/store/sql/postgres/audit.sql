@@ -19,6 +19,10 @@ select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.fai
     (select json_agg(c)::text from (
         select t.stage, t.state, t.optional, count(*) as count from job_task t where t.job_id = j.id
         group by t.stage, t.state, t.optional) c) as tasks,
+    (select json_agg(c)::text from (
+        select t.stage, count(*) as count from task t
+        where t.job_id = j.id and t.flow_id is null and t.state = 'skipped' and t.patience_ms is not null group by t.stage
+        ) c) as passed_over,
     (select json_agg(b)::text from (
         select t.id, t.state, t.token, t.kept, t.parked, t.lease_until, t.worker,
             (select count(*) from attempt a where a.task_id = t.id) as attempts,

@@ -14,6 +14,10 @@ from unnest(:webhooks_owner::text[], :webhooks_url::text[], :webhooks_format::te
 -- name: webhook_of_jobs
 select id, owner, url, format, kinds::text as kinds, job_id from webhook where job_id = any (:ids::bigint[]) order by id
 
+-- name: webhook_turn
+-- Two callers who make the last one at once must not both get it. A statement of its own: the count must see what the other one made.
+select pg_advisory_xact_lock(hashtext('telecine.webhooks:' || current_schema() || :owner::text))::text as mine
+
 -- name: webhook_count
 -- Those of all jobs.
 select count(*) as own from webhook where owner = :owner::text and job_id is null
@@ -180,7 +184,7 @@ where id = any (array(select id from chosen))
 returning id
 
 -- name: delivery_letters
-select d.id, d.webhook_id, d.host, d.event_seq, d.kind, d.body::text as body, d.tries, d.token, w.url, w.format, w.disabled_at,
+select d.id, d.webhook_id, d.host, d.event_seq, d.kind, d.body::text as body, d.tries, d.token, d.created_at, w.url, w.format, w.disabled_at,
     {now} as now
 from delivery d left join webhook w on w.id = d.webhook_id
 where d.id = any (:ids::bigint[]) order by d.id

@@ -29,18 +29,20 @@ select count(*)::integer as numbered from fresh
 -- name: event_after
 -- One statement, hence one moment: what is numbered, up to where, what was pruned, and whether more waits for numbers.
 select c.seq as newest, c.pruned, exists (select 1 from unnumbered) as unnumbered,
-    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data::text as data
+    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, t.position, e.token, e.worker, e.data::text as data
 from event_counter c
 left join (select * from event where seq > :seq::bigint order by seq limit :wanted) e on true
 left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
+left join task t on t.id = e.task_id
 order by e.seq
 
 -- name: event_after_of_job
 select c.seq as newest, c.pruned, exists (select 1 from unnumbered) as unnumbered,
-    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, e.token, e.worker, e.data::text as data
+    e.seq, e.at, e.kind, e.job_id, e.task_id, s.name as stage, t.position, e.token, e.worker, e.data::text as data
 from event_counter c
 left join (select * from event where job_id = :job_id and seq > :seq::bigint order by seq limit :wanted) e on true
 left join lateral (select name from stage where job_id = e.job_id and number = e.stage limit 1) s on true
+left join task t on t.id = e.task_id
 order by e.seq
 
 -- name: event_say

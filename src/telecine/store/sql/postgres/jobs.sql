@@ -107,6 +107,10 @@ update job_row set priority = :priority, run_at = :run_at, version = version + 1
 -- What waits or runs of a job, locked in id order, before the job itself.
 select id from task where job_id = :job_id and flow_id is null and state in ('ready', 'running') order by id for no key update
 
+-- name: losses_forget
+-- A person wants the job to go on: workers that were lost before no longer count towards quarantine. Called with its tasks locked.
+update task set losses = 0 where job_id = :job_id and flow_id is null and state in ('ready', 'running') and losses > 0
+
 -- name: task_rerank
 -- The rank keeps its ready time and moves only by what was edited; what runs may come back. What became ready after
 -- `task_hold_all` and is being claimed right now is left alone: its claim waits for the job that we hold.

@@ -121,21 +121,6 @@ from unnest(:tasks_job_id::bigint[], :tasks_stage::smallint[], :tasks_position::
     as x (job_id, stage, position, lane, state, parked, optional, ready_at, rank, max_attempts, stall_ms, limit_ms,
         patience_ms, ended_at, input)
 
--- name: untaken
--- Jobs with ready tasks that nobody has taken in the time that they may wait.
-select distinct job_id from task
-where state = 'ready' and patience_ms is not null and not parked and ready_at + patience_ms <= {now} limit :wanted
-
--- name: pass_over
--- Called with the job's row locked. A task that somebody is claiming right now is left to him.
-with late as materialized (
-    select id from task where job_id = :job_id and flow_id is null and state = 'ready' and patience_ms is not null and not parked
-        and ready_at + patience_ms <= {now} order by id for no key update skip locked
-), gone as (
-    update task t set state = 'skipped', ended_at = :at::bigint from late where t.id = late.id returning t.stage
-)
-select stage, count(*)::integer as count from gone group by stage
-
 -- name: cancel_waiting
 -- Called with the job's row locked. A ready task that somebody is claiming right now is skipped: the claim will
 -- see the flag, and the sweep looks again.

@@ -188,14 +188,15 @@ select l.lane, c.count::integer as count, c.oldest, {now} as now from lanes l cr
 ) c where l.lane is not null order by l.lane
 
 -- name: stats_open
+-- In the order of the indexes: PostgreSQL 16 and older would otherwise read all open jobs into a bitmap first.
 select status as state, count(*)::integer as count
 from (
     select status from (
-        (select status from job_row where outcome is null limit :most)
+        (select status from job_row where outcome is null order by flow_id, id limit :most)
         union all
         (select status from rowless where state = 'running' limit :most)
         union all
-        (select status from rowless where state = 'ready' limit :most)
+        (select status from rowless where state = 'ready' order by flow_id, id limit :most)
     ) j limit :most
 ) o group by status
 

@@ -75,10 +75,6 @@ with gone as (
 insert into unnumbered (at, kind, worker, data)
 select {now}, 'worker.lost', id, jsonb_build_object('name', name) from gone order by id returning worker as id
 
--- name: lanes_served
-select l.value as lane from worker w cross join lateral jsonb_array_elements_text(w.lanes) as l (value)
-where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.beat_at > {now} - :within::bigint group by 1
-
 -- name: pulse_take
 -- Whose turn it is: one winner per period for the whole fleet. Says how long nobody swept.
 with last as materialized (select at from pulse for update)

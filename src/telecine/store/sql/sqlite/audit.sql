@@ -12,6 +12,9 @@ select j.id, j.flow_id, j.status, j.phase, j.outcome, j.warnings, j.waits, j.fai
     (select json_group_array(json_object('stage', c.stage, 'state', c.state, 'optional', c.optional, 'count', c.count)) from (
         select t.stage, t.state, t.optional, count(*) as count from task t where t.job_id = j.id
         group by t.stage, t.state, t.optional) c) as tasks,
+    (select json_group_array(json_object('stage', c.stage, 'count', c.count)) from (
+        select t.stage, count(*) as count from task t
+        where t.job_id = j.id and t.state = 'skipped' and t.patience_ms is not null group by t.stage) c) as passed_over,
     (select json_group_array(json_object('id', b.id, 'state', b.state, 'token', b.token, 'kept', b.kept, 'parked', b.parked,
         'lease_until', b.lease_until, 'worker', b.worker, 'attempts', b.attempts, 'last_token', b.last_token,
         'done', b.done, 'has_kept', b.has_kept, 'has_worker', b.has_worker)) from (

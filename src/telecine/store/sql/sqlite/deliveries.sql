@@ -12,6 +12,10 @@ values (:owner, :url, :format, :kinds, :job_id, {now})
 -- name: webhook_of_jobs
 select id, owner, url, format, kinds, job_id from webhook where job_id in (select value from json_each(:ids)) order by id
 
+-- name: webhook_turn
+-- One writes at a time anyway; the PostgreSQL twin takes a lock.
+select :owner as mine
+
 -- name: webhook_count
 -- Those of all jobs.
 select count(*) as own from webhook where owner = :owner and job_id is null
@@ -164,7 +168,7 @@ where id in (
 returning id
 
 -- name: delivery_letters
-select d.id, d.webhook_id, d.host, d.event_seq, d.kind, d.body, d.tries, d.token, w.url, w.format, w.disabled_at, {now} as now
+select d.id, d.webhook_id, d.host, d.event_seq, d.kind, d.body, d.tries, d.token, d.created_at, w.url, w.format, w.disabled_at, {now} as now
 from delivery d left join webhook w on w.id = d.webhook_id
 where d.id in (select value from json_each(:ids)) order by d.id
 

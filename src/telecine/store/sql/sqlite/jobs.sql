@@ -52,6 +52,9 @@ update job set priority = :priority, run_at = :run_at, version = version + 1 whe
 -- name: task_hold_all
 select id from task where job_id = :job_id and state in ('ready', 'running') order by id
 
+-- name: losses_forget
+update task set losses = 0 where job_id = :job_id and state in ('ready', 'running') and losses > 0
+
 -- name: task_rerank_stages
 update task set rank = rank + :shift where job_id = :job_id and stage = :number and state in ('ready', 'running')
 

@@ -80,20 +80,6 @@ insert into task (job_id, stage, position, lane, state, parked, optional, ready_
 values (:job_id, :stage, :position, :lane, :state, :parked, :optional, :ready_at, :rank, :max_attempts, :stall_ms,
     :limit_ms, :patience_ms, :input, :ended_at)
 
--- name: untaken
-select distinct job_id from task
-where state = 'ready' and patience_ms is not null and not parked and ready_at + patience_ms <= {now} limit :wanted
-
--- name: pass_over
-create temp table if not exists passed (stage integer, count integer);
-delete from temp.passed;
-insert into temp.passed
-select stage, count(*) from task where job_id = :job_id and state = 'ready' and patience_ms is not null and not parked
-    and ready_at + patience_ms <= {now} group by stage;
-update task set state = 'skipped', ended_at = :at where job_id = :job_id and state = 'ready' and patience_ms is not null
-    and not parked and ready_at + patience_ms <= {now};
-select stage, count from temp.passed
-
 -- name: cancel_waiting
 -- Answers first, since an update with RETURNING cannot be grouped: nobody else writes in between.
 create temp table if not exists waiting (stage integer, count integer);

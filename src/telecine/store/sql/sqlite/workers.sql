@@ -71,10 +71,6 @@ update worker set gone_at = {now} where gone_at is null and beat_at < {now} - :a
   and not exists (select 1 from task t where t.state = 'running' and t.worker = worker.id)
 returning id
 
--- name: lanes_served
-select distinct l.value as lane from worker w join json_each(w.lanes) as l
-where w.gone_at is null and w.mode = 'active' and w.revoked_at is null and w.beat_at > {now} - :within
-
 -- name: pulse_take
 create temp table if not exists last_pulse (at integer);
 delete from temp.last_pulse;

@@ -126,8 +126,8 @@ create table task (
 create unique index task_place on task (job_id, stage, position);
 -- Serves `claim`: only the rows that can be claimed are in it.
 create index task_ready on task (lane, rank, id) where state = 'ready' and not parked;
--- Serves the sweep: tasks that may not wait for ever.
-create index task_patience on task (ready_at) where state = 'ready' and patience_ms is not null;
+-- Serves the sweep: tasks with limited patience, lane by lane, the one that ends first in front.
+create index task_patience on task (lane, (ready_at + patience_ms)) where state = 'ready' and not parked and patience_ms is not null;
 -- Serves `unpark`.
 create index task_parked on task (ready_at) where state = 'ready' and parked;
 -- Serves the beat, the sweep and the repeat of a claim. Not by expiry: renewals then stay in their page.

@@ -30,6 +30,12 @@ create table worker (
 create index worker_here on worker (boot_id) where gone_at is null;
 create index worker_live on worker (id) where gone_at is null;
 
+-- When the sweep last saw that a lane with patient tasks was served: their patience counts from then. Other lanes have no row.
+create table lane_seen (
+    lane text primary key,
+    at integer not null
+);
+
 create table artifact (
     id integer primary key autoincrement,
     job_id integer not null,

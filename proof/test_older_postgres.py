@@ -1,0 +1,23 @@
+"""The whole contract of the database on the oldest PostgreSQL that the wheel has."""
+
+import os
+import subprocess
+import sys
+
+from tests.postgres import OLDEST, shared_postgres
+
+CONTRACT = ["-m", "pytest", "tests/contract", "-q", "-k", "postgres or pooler"]
+
+
+def test_the_contract_holds_on_an_older_postgresql() -> None:
+    with shared_postgres(OLDEST) as url:
+        ran = subprocess.run(
+            [sys.executable, *CONTRACT],
+            env={**os.environ, "TELECINE_TEST_POSTGRES_URL": url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert ran.returncode == 0, ran.stdout[-5000:]
+    assert " passed" in ran.stdout
