@@ -260,14 +260,21 @@ async def test_a_thousand_rings_are_few_messages(server: PrivateRedis) -> None:
 async def test_a_listener_whose_connection_was_cut_looks_and_listens_again(server: PrivateRedis) -> None:
     here, there = redis_bell(server.url, "cut"), redis_bell(server.url, "cut")
     await until(lambda: _listening(there))
-    await there.wait(0.05)
+    await there.wait(0.2)  # each channel that is subscribed to wakes the listener once
+    before = _subscribers(server)
 
     server.say("CLIENT", "KILL", "TYPE", "pubsub")
 
     await asyncio.wait_for(there.wait(20.0), 20.0)  # back again: something may have been missed
-    await until(lambda: _listening(there))
+    # Not `listening`: for a moment after the kill it still speaks of the old connection.
+    await until(lambda: _subscribers(server) - before)
     wakeups = there.vitals().wakeups
     here.ring([LANE])
     await until(lambda: there.vitals().wakeups > wakeups)
     await here.close()
     await there.close()
+
+
+def _subscribers(server: PrivateRedis) -> set[str]:
+    lines: str = server.say("CLIENT", "LIST", "TYPE", "pubsub")
+    return {line.split(" ", 1)[0] for line in lines.splitlines()}
