@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proof.mutant_list import MUTANTS, QUICK, Mutant
-from tests.postgres import fresh_schema, shared_postgres
+from tests.support.postgres import fresh_schema, shared_postgres
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 300.0

@@ -9,7 +9,7 @@ import sys
 from telecine.engine import Engine, Submission
 from telecine.facts import Done, Word, WorkerId
 from telecine.store.open import bring_up_to_date, open_store
-from tests.make import a_flow
+from tests.support.builders import a_flow
 
 
 async def submit_for_ever(url: str, worker: int) -> None:

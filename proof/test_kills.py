@@ -14,10 +14,10 @@ from telecine.engine import Engine, Registration, Submission
 from telecine.errors import StoreError, TelecineError
 from telecine.facts import Done, Word, WorkerId
 from telecine.store.open import bring_up_to_date, open_store
-from tests.audit import audit
-from tests.make import a_flow
-from tests.postgres import PrivatePostgres
-from tests.scene import execute
+from tests.support.audit import audit
+from tests.support.builders import a_flow
+from tests.support.postgres import PrivatePostgres
+from tests.support.scene import execute
 
 KILLS = 50
 WANTED = 10_000

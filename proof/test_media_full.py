@@ -15,12 +15,12 @@ import av
 import pytest
 
 from benchmarks.media.film import FRAMES, NoFilm, big_buck_bunny
-from telecine.media.ladder import Ladder, Step, climb
-from tests.media import drive
+from telecine.media.ladders.ladder import Ladder, Step, climb
+from tests.media import child_driver
+from tests.media.child_driver import Looked, Made
 from tests.media.conftest import looked, made_inits, source
-from tests.media.drive import Looked, Made
-from tests.media.paint import picture_hash
-from tests.media.shoot import ffmpeg
+from tests.media.make_video import ffmpeg
+from tests.media.patterns import picture_hash
 from tests.media.sources import FILMS, KINDS
 from tests.media.test_partition import LADDER, check_borders, check_pieces, expected, in_one_pass, listen, show
 from tests.media.test_refusals import check_sentence, everything_done_to, spoilt
@@ -50,16 +50,16 @@ def film() -> Path:
 @pytest.fixture(scope="module")
 def one_pass(film: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The film's pictures at 360p, made by one child from begin to end."""
-    found = drive.look(film, tmp_path_factory.mktemp("looked"))
+    found = child_driver.look(film, tmp_path_factory.mktemp("looked"))
     return hashes(*made_of(found, SMALL, found_segments(found), tmp_path_factory.mktemp("one_pass")))
 
 
 def test_a_real_film_comes_out_bit_by_bit(film: Path, tmp_path: Path) -> None:
-    found = drive.look(film, tmp_path / "looked")
+    found = child_driver.look(film, tmp_path / "looked")
 
     made, init = made_of(found, WHOLE, PER_CHUNK, tmp_path)
 
-    check_pieces(made, drive.timing(found, SEGMENT))
+    check_pieces(made, child_driver.timing(found, SEGMENT))
     with av.open(str(film)) as original:
         plain = [picture_hash(frame) for frame in original.decode(video=0)]
     assert len(plain) == FRAMES
@@ -72,22 +72,22 @@ def test_a_real_film_is_the_same_in_every_container(
 ) -> None:
     copy = tmp_path / f"copy.{container}"
     ffmpeg("-i", film, "-map", "0", "-c", "copy", copy)
-    found = drive.look(copy, tmp_path / "looked")
+    found = child_driver.look(copy, tmp_path / "looked")
 
     made, init = made_of(found, SMALL, PER_CHUNK, tmp_path)
 
-    check_pieces(made, drive.timing(found, SEGMENT))
+    check_pieces(made, child_driver.timing(found, SEGMENT))
     assert len(one_pass) == FRAMES
     assert hashes(made, init) == one_pass
 
 
 def test_the_sound_of_a_real_film_is_cut_on_its_grid(film: Path, made_inits: Inits, tmp_path: Path) -> None:
-    found = drive.look(film, tmp_path / "looked")
-    span = drive.span(found, SEGMENT)
-    [order] = drive.audio_orders(found, span)
-    [init] = made_inits(drive.timing(found, SEGMENT), (), [order.track]).values()
+    found = child_driver.look(film, tmp_path / "looked")
+    span = child_driver.span(found, SEGMENT)
+    [order] = child_driver.audio_orders(found, span)
+    [init] = made_inits(child_driver.timing(found, SEGMENT), (), [order.track]).values()
 
-    [made] = drive.gather(drive.each(found, [order], tmp_path)).values()
+    [made] = child_driver.gather(child_driver.each(found, [order], tmp_path)).values()
 
     check_borders(made, span)
     assert abs(len(listen(made.after(init))) - span.length * 48_000) < 1024
@@ -95,16 +95,16 @@ def test_the_sound_of_a_real_film_is_cut_on_its_grid(film: Path, made_inits: Ini
 
 @pytest.mark.parametrize("name", WAYS)
 def test_no_way_to_cut_a_film_changes_a_picture(source: Films, made_inits: Inits, tmp_path: Path, name: str) -> None:
-    found = drive.look(source(name), tmp_path)
+    found = child_driver.look(source(name), tmp_path)
     seen = set()
     for segment in (Fraction(1, 5), Fraction(1, 2), Fraction(1), Fraction(2)):
-        grid = drive.timing(found, segment)
+        grid = child_driver.timing(found, segment)
         rungs = climb(LADDER[:1], found.picture, grid.rate).rungs
         inits = made_inits(grid, rungs)
         for most in (1, 2, 3, grid.segments):
             home = tmp_path / f"{float(segment)}-{most}"
-            orders = drive.video_orders(found, grid, rungs, drive.chunks_of(found, grid, most), inits)
-            [made] = drive.gather(drive.each(found, orders, home)).values()
+            orders = child_driver.video_orders(found, grid, rungs, child_driver.chunks_of(found, grid, most), inits)
+            [made] = child_driver.gather(child_driver.each(found, orders, home)).values()
             check_pieces(made, grid)
             shown = show(made.after(inits["lossless"]))
             assert shown.numbers == expected(FILMS[name], grid)
@@ -117,20 +117,20 @@ def test_no_way_to_cut_a_film_changes_a_picture(source: Films, made_inits: Inits
 def test_high_dynamic_range_is_the_same_in_chunks_and_in_one_pass(
     source: Films, made_inits: Inits, tmp_path: Path
 ) -> None:
-    found = drive.look(source("mkv-hevc-hdr"), tmp_path)
-    grid = drive.timing(found)
+    found = child_driver.look(source("mkv-hevc-hdr"), tmp_path)
+    grid = child_driver.timing(found)
     rungs = climb(LADDER[:1], found.picture, grid.rate).rungs
     inits = made_inits(grid, rungs)
 
-    orders = drive.video_orders(found, grid, rungs, drive.chunks_of(found, grid, PER_CHUNK), inits)
-    [made] = drive.gather(drive.each(found, orders, tmp_path)).values()
+    orders = child_driver.video_orders(found, grid, rungs, child_driver.chunks_of(found, grid, PER_CHUNK), inits)
+    [made] = child_driver.gather(child_driver.each(found, orders, tmp_path)).values()
 
     assert show(made.after(inits["lossless"])) == in_one_pass(found, grid, rungs[0], inits, tmp_path)
 
 
 @pytest.mark.parametrize("name", VICTIMS)
 def test_no_spoilt_film_silences_the_child(source: Films, tmp_path: Path, name: str) -> None:
-    sane = drive.look(source(name), tmp_path / "sane")
+    sane = child_driver.look(source(name), tmp_path / "sane")
     for seed in FUZZED:
         path = spoilt(source(name), tmp_path / f"{seed}.{KINDS[name].suffix}", seed)
         for said in everything_done_to(path, sane, tmp_path / "work"):
@@ -141,16 +141,16 @@ def test_no_spoilt_film_silences_the_child(source: Films, tmp_path: Path, name: 
 
 
 def found_segments(found: Looked) -> int:
-    return drive.timing(found, SEGMENT).segments
+    return child_driver.timing(found, SEGMENT).segments
 
 
 def made_of(found: Looked, ladder: Ladder, most: int, folder: Path) -> tuple[Made, bytes]:
     """The one rung of this ladder, in chunks of so many segments, and its init."""
-    grid = drive.timing(found, SEGMENT)
+    grid = child_driver.timing(found, SEGMENT)
     rungs = climb(ladder, found.picture, grid.rate).rungs
-    inits = drive.make_inits(grid, rungs, (), folder)
-    orders = drive.video_orders(found, grid, rungs, drive.chunks_of(found, grid, most), inits)
-    [made] = drive.gather(drive.each(found, orders, folder)).values()
+    inits = child_driver.make_inits(grid, rungs, (), folder)
+    orders = child_driver.video_orders(found, grid, rungs, child_driver.chunks_of(found, grid, most), inits)
+    [made] = child_driver.gather(child_driver.each(found, orders, folder)).values()
     return made, inits["lossless"]
 
 

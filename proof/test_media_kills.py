@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.media.kills import check, killed_again_and_again, long_film
-from tests.media.theatre import Theatre, play
-from tests.postgres import fresh_schema
+from tests.media.transcode_env import Theatre, play
+from tests.support.postgres import fresh_schema
 
 KILLS = 5
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from tests.postgres import OLDEST, shared_postgres
+from tests.support.postgres import OLDEST, shared_postgres
 
 CONTRACT = ["-m", "pytest", "tests/contract", "-q", "-k", "postgres or pooler"]
 

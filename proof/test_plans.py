@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from telecine.store.open import bring_up_to_date, open_store
-from tests.backlog import Sizes, fill, plan_on_sqlite, statements, work_on_postgres
-from tests.bed import Bed
 from tests.contract.test_plans import INDEXES, MOST_STEPS, WHOLE
+from tests.support.engine_fixture import Bed
+from tests.support.large_dataset import Sizes, fill, plan_on_sqlite, statements, work_on_postgres
 
 SIZES = Sizes(served=1_000, foreign=798_000, parked=100_000, paused=100_000, finished=5_000_000, running=1_000)
 # The sweep looks at every running task; all others at what they want.

@@ -7,10 +7,10 @@ import psutil
 import pytest
 
 from telecine.engine import Engine
-from tests.fault.crew import on
-from tests.fault.crowd import ROOMY, Crowd
-from tests.fault.outpost import outpost
-from tests.postgres import fresh_schema
+from tests.fault.many_readers import ROOMY, Crowd
+from tests.fault.server_processes import outpost
+from tests.fault.worker_processes import on
+from tests.support.postgres import fresh_schema
 
 READERS = 1_000
 JOBS = 200

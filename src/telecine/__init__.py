@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from telecine.client import Client, connect
     from telecine.engine import Submission, Submitted
-    from telecine.engine.shown import JobView
-    from telecine.engine.stream import Event, Reset
+    from telecine.engine.events.stream import Event, Reset
+    from telecine.engine.queries.view_models import JobView
     from telecine.errors import TelecineError
     from telecine.facts import Done, Failed, Piece
     from telecine.flow import Bench, Flow
@@ -19,12 +19,12 @@ _HOMES = {
     "Bench": "telecine.flow",
     "Client": "telecine.client",
     "Done": "telecine.facts",
-    "Event": "telecine.engine.stream",
+    "Event": "telecine.engine.events.stream",
     "Failed": "telecine.facts",
     "Flow": "telecine.flow",
-    "JobView": "telecine.engine.shown",
+    "JobView": "telecine.engine.queries.view_models",
     "Piece": "telecine.facts",
-    "Reset": "telecine.engine.stream",
+    "Reset": "telecine.engine.events.stream",
     "Settings": "telecine.settings",
     "Submission": "telecine.engine",
     "Submitted": "telecine.engine",

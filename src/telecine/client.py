@@ -14,13 +14,14 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from telecine.engine import Submission, Submitted, job_watch
-from telecine.engine.keys import Keys
-from telecine.engine.listing import JobFilter
-from telecine.engine.remote import Remotes
-from telecine.engine.shown import JobLine, JobView, LogLine, Page
-from telecine.engine.stream import Event, Heartbeat, Reset
-from telecine.engine.views import Views
+from telecine.engine import Submission, Submitted
+from telecine.engine.accounts.keys import Keys
+from telecine.engine.events.stream import Event, Heartbeat, Reset
+from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.queries import job_watch
+from telecine.engine.queries.job_lists import JobFilter
+from telecine.engine.queries.view_models import JobLine, JobView, LogLine, Page
+from telecine.engine.queries.views import Views
 from telecine.errors import BadSpec
 from telecine.facts import SECOND, Instant, JobId, Json, Mode, Status, WorkerId
 from telecine.flow import Flow
@@ -28,12 +29,12 @@ from telecine.locks import Held
 from telecine.locks.guard import lock
 from telecine.settings import Settings, load
 from telecine.store import ask
-from telecine.store.within import Transaction, run_within
+from telecine.store.caller_transaction import Transaction, run_within
 from telecine.wiring import Parts, make_locks, open_engine
 
 if TYPE_CHECKING:
-    from telecine.videos.standing import Video, VideoPage
-    from telecine.videos.status import VideoStatus
+    from telecine.apps.transcode.videos.status import VideoStatus
+    from telecine.apps.transcode.videos.video_view import Video, VideoPage
 
 When = datetime | Instant
 
@@ -222,7 +223,7 @@ class Client:
 
     async def video(self, video_id: str) -> VideoPage:
         """One video in full: status, versions, jobs, qualities with their progress; `NotFound` if there is none."""
-        from telecine.videos.standing import page_of  # noqa: PLC0415 - most programs have nothing to do with films
+        from telecine.apps.transcode.videos.video_view import page_of  # noqa: PLC0415 - most programs have nothing to do with films
 
         return await page_of(self._engine, video_id)
 
@@ -235,13 +236,13 @@ class Client:
         limit: int = 100,
     ) -> Page[Video]:
         """A page of videos, the newest first. One by `status` may be short: go on while there is a `next`."""
-        from telecine.videos.standing import videos_of  # noqa: PLC0415 - as above
+        from telecine.apps.transcode.videos.video_view import videos_of  # noqa: PLC0415 - as above
 
         return await videos_of(self._engine, owner=owner, status=status, cursor=cursor, limit=limit)
 
     async def delete_video(self, video_id: str, *, actor: str = "") -> None:
         """Cancel its jobs and hide it for good; its bytes go when the last worker has let go of it."""
-        from telecine.engine.gone import delete  # noqa: PLC0415 - as above
+        from telecine.engine.jobs.delete_subject import delete  # noqa: PLC0415 - as above
 
         await delete(self._engine, ("video", video_id), actor=actor)
 

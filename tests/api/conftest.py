@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from telecine.settings import Settings
-from tests.api.front import Front
+from tests.api.in_process_server import Front
 from tests.contract.conftest import postgres_store, pytest_pyfunc_call, runner, sqlite_template
 
 __all__ = ["postgres_store", "pytest_pyfunc_call", "runner", "sqlite_template"]

@@ -1,11 +1,11 @@
 """The alert rules over what a server really says: the first failure of a fresh fleet is seen, idleness is none."""
 
 from telecine.facts import Done, Expired, Failed
-from tests.api.front import Front
+from tests.api.in_process_server import Front
 from tests.api.test_metrics import counted
-from tests.deployment import dashboard, rules
-from tests.make import a_flow, a_policy, a_stage
-from tests.promql import History
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.deployment import dashboard, rules
+from tests.support.promql import History
 
 FLOW = a_flow(a_stage("cut", policy=a_policy(max_attempts=1)))
 EVERY = 15.0

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from telecine.facts import Failed, Json
-from tests.api.front import ANY_DATABASE, Front
-from tests.make import a_flow
+from tests.api.in_process_server import ANY_DATABASE, Front
+from tests.support.builders import a_flow
 
 BULK = "/api/v1/bulk"
 

@@ -1,13 +1,13 @@
 """A deleted job is cancelled first and goes when its last lease has ended; no crash forgets the wish."""
 
 from telecine.artifacts import Artifacts
-from telecine.engine import deleting
-from telecine.engine.retention import Ages
+from telecine.engine.jobs import delete_job
+from telecine.engine.maintenance.retention import Ages
 from telecine.facts import Kept, Lease
 from telecine.wiring import make_locks
 from telecine.worker.housekeeping import Housekeeper
-from tests.api.front import Front
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.support.builders import a_flow
 
 JOBS = "/api/v1/jobs"
 
@@ -33,7 +33,7 @@ async def test_a_running_job_is_cancelled_and_goes_with_its_last_lease(front: Fr
         await front.ada.post(f"{JOBS}/{job}/cancel"),
         await front.ada.patch(f"{JOBS}/{job}", json={"priority": 1}),
     ]
-    early = await deleting.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
+    early = await delete_job.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
     await front.bed.release(lease)
     await housekeeper(front).once()
 
@@ -55,7 +55,7 @@ async def test_its_files_go_after_the_last_lease(front: Front) -> None:
     await front.ada.delete(f"{JOBS}/{job}")
     before = await front.bed.count("freed")
     await front.bed.release(lease)
-    await deleting.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
+    await delete_job.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
 
     assert before == 0
     assert await front.bed.count("artifact") == 0
@@ -66,7 +66,7 @@ async def test_a_crash_after_the_wish_is_made_good_by_housekeeping(front: Front)
     """The server died when it had written the wish down and before it put the job away."""
     await front.flow()
     job = (await front.ada.post(JOBS, json={"flow": "film"})).json()["id"]
-    await front.parts.store.run(lambda: deleting._wish(job, front.parts.engine.shelf, "ada"))
+    await front.parts.store.run(lambda: delete_job._wish(job, front.parts.engine.shelf, "ada"))
 
     await housekeeper(front).once()
 
@@ -80,6 +80,6 @@ async def test_what_retention_was_faster_with_is_no_longer_waited_for(front: Fro
     await front.ada.delete(f"{JOBS}/{job}")
     await front.bed.sql("update job_gone set cleared_at = null")
 
-    await deleting.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
+    await delete_job.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
 
     assert await front.bed.count("job_gone", "cleared_at is null") == 0

@@ -3,16 +3,16 @@
 import asyncio
 from pathlib import Path
 
-from telecine.engine.clearing import clear
-from telecine.engine.gone import clear_gone
+from telecine.engine.jobs.delete_subject import clear_gone
+from telecine.engine.maintenance.artifact_gc import clear
 from telecine.facts import Done, Status
 from telecine.wiring import open_artifacts, open_engine
 from telecine.worker.housekeeping import Bin
-from tests.api.cinema import cinema
-from tests.api.front import Front
-from tests.api.shelf import FLOW, begun, keep, published
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import settings_in, small, until
+from tests.api.in_process_server import Front
+from tests.api.live_server import cinema
+from tests.api.video_fixtures import FLOW, begun, keep, published
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.transcode_env import settings_in, small, until
 
 VIDEOS = "/api/v1/videos"
 

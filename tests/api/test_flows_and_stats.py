@@ -1,8 +1,8 @@
 """Flows and counts over HTTP: everybody may look at flows, administrators pause them; an owner counts his own."""
 
 from telecine.facts import Failed
-from tests.api.front import Front
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.support.builders import a_flow
 
 FLOWS, STATS = "/api/v1/flows", "/api/v1/stats"
 

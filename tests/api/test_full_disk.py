@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from telecine.api.problems import of_error
+from telecine.api.http.problems import of_error
 from telecine.artifacts import Artifacts
 from telecine.errors import ArtifactError, NoSpace
-from telecine.worker.far.place import PART
-from tests.api.front import Front
-from tests.api.hands import a_file, held, nowhere
-from tests.api.mailing import until
-from tests.api.sending import created, offset_of, ready, sent
+from telecine.worker.http.artifact_client import PART
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import created, offset_of, ready, sent
 from tests.api.test_worker_bytes import begun, sha
 from tests.api.test_worker_bytes import sent as put
+from tests.api.webhook_server import until
+from tests.api.worker_client import a_file, held, nowhere
 
 MIB = 1 << 20
 MOST = 4 * MIB  # the database of a test is smaller

@@ -9,17 +9,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from telecine.engine.figures import ping
+from telecine.engine.queries.gauges import ping
 from telecine.errors import SchemaTooNew, Unreachable
-from telecine.observe import vitals
+from telecine.observe import health
 from telecine.store.open import open_store
-from tests.api.front import Front
-from tests.fault.outpost import outpost
+from tests.api.in_process_server import Front
+from tests.fault.server_processes import outpost
 
 
 @pytest.fixture(autouse=True)
 def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(health, "KEPT_SECONDS", 0.0)
 
 
 async def test_health_says_how_many_workers_and_jobs_there_are(front: Front) -> None:
@@ -97,7 +97,7 @@ async def test_redis_is_missed_only_where_it_is_required(front: Front, needed: b
 
 
 async def test_many_probes_are_one_look(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "KEPT_SECONDS", 60.0)
+    monkeypatch.setattr(health, "KEPT_SECONDS", 60.0)
     looks = 0
     ping = front.house.vitals._probes.ping  # type: ignore[attr-defined]
 
@@ -106,7 +106,7 @@ async def test_many_probes_are_one_look(front: Front, monkeypatch: pytest.Monkey
         looks += 1
         await ping()
 
-    front.house.vitals = vitals.Vitals(_with(front, ping=counted))
+    front.house.vitals = health.Vitals(_with(front, ping=counted))
 
     answers = [await front.nobody.get("/health") for _ in range(20)]
 
@@ -117,11 +117,11 @@ async def test_many_probes_are_one_look(front: Front, monkeypatch: pytest.Monkey
 async def test_a_database_that_never_answers_costs_a_bounded_time(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vitals, "PATIENCE", 0.5)
+    monkeypatch.setattr(health, "PATIENCE", 0.5)
     silent = socket.create_server(("127.0.0.1", 0))  # whoever connects is never answered
     port = silent.getsockname()[1]
     lost = open_store(f"postgresql://telecine@127.0.0.1:{port}/telecine", dice=random.Random(1))
-    front.house.vitals = vitals.Vitals(_with(front, ping=lambda: ping(lost)))
+    front.house.vitals = health.Vitals(_with(front, ping=lambda: ping(lost)))
 
     async with asyncio.timeout(30):
         answer = await front.nobody.get("/health")
@@ -131,8 +131,8 @@ async def test_a_database_that_never_answers_costs_a_bounded_time(
     await lost.close()
 
 
-def _with(front: Front, **how: object) -> vitals.Probes:
-    probes: vitals.Probes = front.house.vitals._probes  # type: ignore[attr-defined]
+def _with(front: Front, **how: object) -> health.Probes:
+    probes: health.Probes = front.house.vitals._probes  # type: ignore[attr-defined]
     return replace(probes, **how)  # type: ignore[arg-type]
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from telecine.observe import vitals
+from telecine.observe import health
 from telecine.settings import Settings
-from tests.api.front import Front
+from tests.api.in_process_server import Front
 from tests.contract.conftest import runner
-from tests.redis import PrivateRedis
+from tests.support.redis import PrivateRedis
 
 __all__ = ["runner"]
 
@@ -29,7 +29,7 @@ def front(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Front]:
-    monkeypatch.setattr(vitals, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(health, "KEPT_SECONDS", 0.0)
     made = Front(
         Settings(
             database_url=f"sqlite:///{tmp_path}/telecine.db",

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from telecine.api.rates import Rates
-from telecine.engine.keys import Scope, written
-from telecine.engine.shelf import Shelf
-from telecine.engine.shown import JobView
-from telecine.engine.views import Views
-from tests.api.counting import counted_reads
-from tests.api.front import ANY_DATABASE, Front
+from telecine.api.http.rate_limits import Rates
+from telecine.engine.accounts.keys import Scope, written
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.queries.view_models import JobView
+from telecine.engine.queries.views import Views
+from tests.api.call_counter import counted_reads
+from tests.api.in_process_server import ANY_DATABASE, Front
 from tests.api.test_jobs import JOBS, submitted, work
 
 

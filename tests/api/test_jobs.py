@@ -5,11 +5,11 @@ from typing import Any
 import httpx
 import pytest
 
-from telecine.engine.keys import Caller
+from telecine.engine.accounts.keys import Caller
 from telecine.errors import BadSpec
 from telecine.facts import Json, Line
-from tests.api.front import Front
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.support.builders import a_flow
 
 JOBS = "/api/v1/jobs"
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from telecine.engine import keys
-from telecine.engine.keys import Scope
-from tests.api.front import Front
+from telecine.engine.accounts import keys
+from telecine.engine.accounts.keys import Scope
+from tests.api.in_process_server import Front
 
 KEYS = "/api/v1/keys"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from telecine.api.rates import Rates
-from telecine.engine.keys import Scope, read, written
+from telecine.api.http.rate_limits import Rates
+from telecine.engine.accounts.keys import Scope, read, written
 from telecine.errors import KeyInvalid
-from tests.api.front import Front
+from tests.api.in_process_server import Front
 
 
 async def test_a_key_opens_what_its_scope_says(front: Front) -> None:

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from telecine.api.rates import Rates
-from tests.api.front import ANY_DATABASE, Front
-from tests.api.hands import FLOW, LANES, a_hand
-from tests.make import a_flow
+from telecine.api.http.rate_limits import Rates
+from tests.api.in_process_server import ANY_DATABASE, Front
+from tests.api.worker_client import FLOW, LANES, a_hand
+from tests.support.builders import a_flow
 
 JOBS = "/api/v1/jobs"
 KIND = {"Content-Type": "application/json"}

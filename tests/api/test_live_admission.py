@@ -6,10 +6,10 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from telecine.api.live.admission import may_listen
-from telecine.engine.keys import Scope
+from telecine.engine.accounts.keys import Scope
 from telecine.settings import Settings
-from tests.api.ears import Ear, listening
-from tests.api.front import Front
+from tests.api.in_process_server import Front
+from tests.api.sse_client import Ear, listening
 from tests.api.test_live_socket import hear, talking
 
 ORIGINS = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from telecine.facts import FINAL, Mode, State, Status
 from tests.api.chain_words import ANY
-from tests.docs import ROOT, blocks_of
+from tests.support.docs import ROOT, blocks_of
 
 PAGE = ROOT / "docs" / "events.md"
 SOURCE = ROOT / "src" / "telecine"

@@ -11,12 +11,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from telecine.api.live import hub_of
-from telecine.engine.keys import Scope
+from telecine.engine.accounts.keys import Scope
 from telecine.facts import Done, Failed, Holding
 from tests.api.chain_words import ANY
-from tests.api.ears import PATIENCE, listening
-from tests.api.front import Front
-from tests.make import a_flow, a_stage
+from tests.api.in_process_server import Front
+from tests.api.sse_client import PATIENCE, listening
+from tests.support.builders import a_flow, a_stage
 
 FILM = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("publish", "cut"))
 Message = dict[str, Any]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from telecine.api.live import hub_of
-from telecine.engine.keys import Scope
+from telecine.engine.accounts.keys import Scope
 from telecine.facts import Failed, Holding
-from tests.api.ears import PATIENCE, Ear, gather, listening
-from tests.api.front import Front
-from tests.make import a_flow, a_stage
+from tests.api.in_process_server import Front
+from tests.api.sse_client import PATIENCE, Ear, gather, listening
+from tests.support.builders import a_flow, a_stage
 
 FILM = a_flow(a_stage("cut"), a_stage("publish", "cut"))
 STORY = ["job.created", "task.started", "task.done", "stage.ready", "task.started", "task.done", "job.completed"]

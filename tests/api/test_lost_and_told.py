@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from telecine.api.uploads.desk import desk_of
-from telecine.engine import Submission, gone
-from telecine.engine.clearing import clear
+from telecine.api.uploads.upload_service import desk_of
+from telecine.apps.transcode.flow import NAME
+from telecine.apps.transcode.videos import from_upload
+from telecine.engine import Submission
+from telecine.engine.jobs import delete_subject
+from telecine.engine.maintenance.artifact_gc import clear
 from telecine.errors import ArtifactError, TelecineError, Unreachable
 from telecine.facts import JobId
-from telecine.flows.transcode.flow import NAME
-from telecine.videos import uploaded
 from telecine.wiring import open_artifacts
 from telecine.worker.housekeeping import Bin
-from tests.api.front import Front
-from tests.api.sending import a_film, created, jobs_of, ready, sent
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import a_film, created, jobs_of, ready, sent
 
 
 async def test_a_film_whose_video_was_deleted_while_it_came_is_not_thrown_away(front: Front, tmp_path: Path) -> None:
@@ -27,13 +28,13 @@ async def test_a_film_whose_video_was_deleted_while_it_came_is_not_thrown_away(f
     first = (await front.ada.get(place)).json()
     again = await desk.uploads.find((await created(front.ada, len(film), name="film.mp4")).rsplit("/", 1)[1])
     again = await desk.uploads.grow(again, len(film))
-    await gone.delete(engine, ("video", first["video"]))
+    await delete_subject.delete(engine, ("video", first["video"]))
     spec = {"source": f"upload://{again.id}", "sha256": first["sha256"], "size": len(film)}
     one = Submission(flow=NAME, spec=spec, owner="ada", subject=("video", first["video"]))
     wanted = (one, *await engine.flow_row(NAME))
 
     await front.parts.store.run(
-        lambda: uploaded._become(again, hashlib.sha256(film).hexdigest(), JobId(first["job"]), wanted)
+        lambda: from_upload._become(again, hashlib.sha256(film).hexdigest(), JobId(first["job"]), wanted)
     )
     await clear(front.parts.store, Bin(open_artifacts(front.settings)))
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from telecine.engine.keys import Scope
-from tests.api.front import Front
-from tests.api.shelf import SEGMENT, link_of, piece_of, published
+from telecine.engine.accounts.keys import Scope
+from tests.api.in_process_server import Front
+from tests.api.video_fixtures import SEGMENT, link_of, piece_of, published
 
 SIZE = len(SEGMENT)
 

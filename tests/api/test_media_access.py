@@ -1,8 +1,8 @@
 """Who may watch: the owner, whoever has a signed link, or everybody if the operator wants it so."""
 
 from telecine.facts import DAY, HOUR
-from tests.api.front import Front
-from tests.api.shelf import SEGMENT, begun, finished, link_of, piece_of, published
+from tests.api.in_process_server import Front
+from tests.api.video_fixtures import SEGMENT, begun, finished, link_of, piece_of, published
 
 
 async def test_others_see_nothing_and_nobody_needs_a_key(front: Front) -> None:

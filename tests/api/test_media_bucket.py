@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tests.api.front import Front
-from tests.api.shelf import piece_of, published
-from tests.s3 import serve_s3
+from tests.api.in_process_server import Front
+from tests.api.video_fixtures import piece_of, published
+from tests.support.s3 import serve_s3
 
 LARGE = bytes(range(251)) * 40_000  # ten megabytes: three reads
 

@@ -7,14 +7,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from telecine.engine.figures import Figures
-from telecine.engine.tally import Tally
+from telecine.engine.events.counters import Tally
+from telecine.engine.queries.gauges import Figures
 from telecine.errors import StoreError
 from telecine.facts import Done, Expired, Failed
 from telecine.observe.metrics import Metrics, Snapshot, or_nothing
-from telecine.wiring.observing import observers
-from tests.api.front import Front
-from tests.make import a_flow, a_policy, a_stage
+from telecine.wiring.observers import observers
+from tests.api.in_process_server import Front
+from tests.support.builders import a_flow, a_policy, a_stage
 
 Samples = dict[tuple[str, tuple[str, ...]], float]
 FLOW = a_flow(a_stage("cut", policy=a_policy(max_attempts=2)))

@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from tests.api.front import ANY_DATABASE, Front
-from tests.docs import ROOT, play, with_routes
+from tests.api.in_process_server import ANY_DATABASE, Front
+from tests.support.docs import ROOT, play, with_routes
 
 PAGE = ROOT / "docs" / "http.md"
 PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
@@ -115,7 +115,7 @@ async def test_the_description_is_served_to_everybody(front: Front) -> None:
 def test_the_page_lists_all_routes() -> None:
     text = PAGE.read_text()
 
-    assert with_routes(text) == text, "run `python -m tests.docs`"
+    assert with_routes(text) == text, "run `python -m tests.support.docs`"
 
 
 def test_what_the_page_says_can_be_done(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from telecine.api import page
-from telecine.api.auth import COOKIE
-from tests.api.front import ANY_DATABASE, Front
+from telecine.api.http.auth import COOKIE
+from telecine.api.routes import page
+from tests.api.in_process_server import ANY_DATABASE, Front
 
 pytestmark = ANY_DATABASE
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from telecine.media.lint import check_folder
-from tests.api.cinema import Cinema, cinema, ffmpeg_says, mirrored
+from telecine.media.hls.lint import check_folder
+from tests.api.live_server import Cinema, cinema, ffmpeg_says, mirrored
 from tests.browser import rig
 from tests.browser.rig import assert_without_gap
+from tests.media.make_video import Film, Shot, shoot
 from tests.media.readers import packager_complaints
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import small
+from tests.media.transcode_env import small
 
 FRAMES = 85
 LENGTH = FRAMES / 25

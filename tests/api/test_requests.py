@@ -9,9 +9,9 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from telecine.api.watch import HEADER
+from telecine.api.http.request_id import HEADER
 from telecine.observe.logs import Formatter
-from tests.api.front import ANY_DATABASE, Front
+from tests.api.in_process_server import ANY_DATABASE, Front
 
 pytestmark = ANY_DATABASE
 

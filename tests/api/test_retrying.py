@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.front import Front
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.support.builders import a_flow
 
 
 async def cancelled(front: Front) -> int:

@@ -10,12 +10,12 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
-from telecine.api.auth import Needs, open_to_all
-from telecine.api.openapi import scope_of
-from telecine.api.rates import Rates
-from telecine.engine.keys import Scope
-from tests.api.front import Front
-from tests.api.things import BODIES, HEADERS, MAKERS, TUS, UNKNOWN, place
+from telecine.api.http.auth import Needs, open_to_all
+from telecine.api.http.rate_limits import Rates
+from telecine.api.openapi.schema import scope_of
+from telecine.engine.accounts.keys import Scope
+from tests.api.in_process_server import Front
+from tests.api.sample_ids import BODIES, HEADERS, MAKERS, TUS, UNKNOWN, place
 
 # Those who are let in would listen until the server ends; whoever is not, is told so at once.
 ENDLESS = {"/api/v1/events"}
@@ -92,7 +92,7 @@ async def test_what_belongs_to_somebody_else_is_as_absent_as_what_is_not_there(f
         if scope_of(route.dependant) is not Scope.OWNER or not params or route.name == "put_film":
             continue
         mine = next((name for name in MAKERS if name in params), None)
-        assert mine is not None, f"{route.path}: who could own such a thing? Add it to tests/api/things.py"
+        assert mine is not None, f"{route.path}: who could own such a thing? Add it to tests/api/sample_ids.py"
         unknown_place, foreign_place = place(route), place(route, **{mine: things[mine]})
         unknown, foreign = await ask(front.bob, route, unknown_place), await ask(front.bob, route, foreign_place)
         same = unknown.text.replace(UNKNOWN[mine], "N") == foreign.text.replace(things[mine], "N")

@@ -6,14 +6,14 @@ from typing import Any
 import httpx
 import pytest
 
-from telecine.engine import register
-from telecine.engine.webhooks import MOST_OF_JOB, OF_JOB_KEPT, Webhooks
+from telecine.engine.jobs import registration
+from telecine.engine.webhooks.subscriptions import MOST_OF_JOB, OF_JOB_KEPT, Webhooks
 from telecine.facts import DAY
-from tests.api.counting import counted_reads
-from tests.api.front import Front
-from tests.api.mailing import BRISK, at_work, brisk, deliveries, is_genuine, settled, until
-from tests.make import a_flow
-from tests.receiver import broken, listen
+from tests.api.call_counter import counted_reads
+from tests.api.in_process_server import Front
+from tests.api.webhook_server import BRISK, at_work, brisk, deliveries, is_genuine, settled, until
+from tests.support.builders import a_flow
+from tests.support.webhook_receiver import broken, listen
 
 URL = "https://example.org/hook"
 
@@ -167,7 +167,7 @@ async def test_many_jobs_have_each_their_own_or_none(front: Front) -> None:
 
 @pytest.mark.parametrize("more", [{}, {"webhook": {"url": URL}}])
 async def test_of_many_jobs_each_flow_is_looked_up_once(front: Front, more: dict[str, Any]) -> None:
-    await front.parts.store.run(lambda: register.flow(a_flow().graph))  # by another server
+    await front.parts.store.run(lambda: registration.flow(a_flow().graph))  # by another server
     counts = []
 
     for jobs in (1, 20):

@@ -2,8 +2,8 @@
 
 from telecine.engine import Submission
 from telecine.facts import Failed
-from tests.api.front import Front
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.support.builders import a_flow
 
 FAILED, STALE = "/api/v1/failed-tasks", "/api/v1/stale-tasks"
 HOUR = 3_600_000

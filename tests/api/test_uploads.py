@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from telecine.api.uploads import receiving
-from tests.api.front import Front
-from tests.api.sending import BYTES, ROOT, TUS, created, file_of, offset_of, packed, pieces, sent
+from telecine.api.uploads import body_writer
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import BYTES, ROOT, TUS, created, file_of, offset_of, packed, pieces, sent
 
 CONTENT = bytes(range(256)) * 16
 
@@ -204,7 +204,7 @@ async def test_of_two_who_send_at_once_one_wins_and_the_other_is_told(front: Fro
 async def test_whoever_comes_back_is_not_kept_out_by_his_own_ghost(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receiving, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(body_writer, "QUIET_SECONDS", 0.0)
     place = await created(front.ada, len(CONTENT))
     ghost = Slow(CONTENT[:500], b"")
     first = asyncio.create_task(sent(front.ada, place, 0, ghost))

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from telecine.api.uploads.disk import Slot
-from telecine.engine.keys import Scope
-from telecine.engine.uploads import NewUpload
+from telecine.engine.accounts.keys import Scope
+from telecine.engine.uploads.records import NewUpload
 from telecine.errors import NoSpace
 from telecine.world import World
-from tests.api.front import Front
-from tests.api.sending import BYTES, ROOT, TUS, created, file_of, offset_of, ready, sent
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import BYTES, ROOT, TUS, created, file_of, offset_of, ready, sent
 
 CONTENT = bytes(range(256)) * 16
 

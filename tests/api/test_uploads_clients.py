@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from telecine.engine.keys import Keys, Scope
+from telecine.engine.accounts.keys import Keys, Scope
 from telecine.wiring import open_engine
-from tests.api.sending import BYTES, TUS, a_film
+from tests.api.raw_requests import BYTES, TUS, a_film
 from tests.browser.rig import HERE, NODE, installed
-from tests.fault.outpost import Outpost, outpost, wait_for
+from tests.fault.server_processes import Outpost, outpost, wait_for
 
 MIB = 1 << 20
 SIZE = 48 * MIB  # so much that nobody is done before he can be killed

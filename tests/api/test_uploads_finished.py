@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from telecine.api.uploads.desk import desk_of
-from telecine.engine.clearing import clear
-from telecine.engine.uploads import free_with
+from telecine.api.uploads.upload_service import desk_of
+from telecine.apps.transcode.spec import parse
+from telecine.apps.transcode.videos.from_upload import become
+from telecine.engine.maintenance.artifact_gc import clear
+from telecine.engine.uploads.records import free_with
 from telecine.errors import NotFound
-from telecine.flows.transcode.spec import parse
-from telecine.videos.uploaded import become
 from telecine.wiring import open_artifacts
-from telecine.wiring.serving import open_house
+from telecine.wiring.server import open_house
 from telecine.worker.housekeeping import Bin
-from tests.api.front import Front
-from tests.api.sending import ROOT, TUS, a_film, created, jobs_of, offset_of, ready, sent
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import ROOT, TUS, a_film, created, jobs_of, offset_of, ready, sent
 from tests.media.test_far_sources import in_bucket
-from tests.s3 import serve_s3
+from tests.support.s3 import serve_s3
 
 
 @pytest.fixture(scope="module")

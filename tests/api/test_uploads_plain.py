@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from telecine.flows.transcode.spec import parse
-from tests.api.front import Front
-from tests.api.sending import ROOT, a_film, jobs_of, pieces, ready
+from telecine.apps.transcode.spec import parse
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import ROOT, a_film, jobs_of, pieces, ready
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from telecine.engine import gone
-from tests.api.front import Front
-from tests.api.sending import ROOT, TUS, a_film, created, ready, sent
+from telecine.engine.jobs import delete_subject
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import ROOT, TUS, a_film, created, ready, sent
 
 SPARE = 1_000
 
@@ -90,7 +90,7 @@ async def test_a_video_that_is_deleted_makes_room(tight: Front, film: bytes) -> 
     video = (await uploaded(tight, film, name="film.mp4")).headers["telecine-video"]
     full = await announced(tight.ada, len(film))
     await tight.ada.delete(f"/api/v1/videos/{video}")
-    await gone.clear_gone(tight.parts.engine)
+    await delete_subject.clear_gone(tight.parts.engine)
 
     assert (full.status_code, (await announced(tight.ada, len(film))).status_code) == (413, 201)
 

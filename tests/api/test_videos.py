@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.keys import Caller, Scope
-from telecine.engine.uploads import none_such
+from telecine.apps.transcode.videos.source_policy import Allowing
+from telecine.engine.accounts.keys import Caller, Scope
+from telecine.engine.uploads.records import none_such
 from telecine.errors import NotAllowed
 from telecine.facts import Failed
-from telecine.videos.allowing import Allowing
-from tests.api.front import Front
-from tests.api.shelf import FLOW, begun, finished, published
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.api.video_fixtures import FLOW, begun, finished, published
+from tests.support.builders import a_flow
 
 VIDEOS = "/api/v1/videos"
 SHA = hashlib.sha256(b"film").hexdigest()

@@ -13,12 +13,12 @@ import pytest
 from telecine.facts import DAY
 from telecine.settings import Settings
 from telecine.wiring import Parts
-from telecine.wiring.uploading import looker_of
-from telecine.wiring.watching import TOUCH_SECONDS, Watcher, watching
-from tests.api.front import Front
-from tests.api.sending import a_film, jobs_of, ready
-from tests.fault.outpost import outpost, wait_for
-from tests.media.theatre import until
+from telecine.wiring.upload_service import looker_of
+from telecine.wiring.watch_folders import TOUCH_SECONDS, Watcher, watching
+from tests.api.in_process_server import Front
+from tests.api.raw_requests import a_film, jobs_of, ready
+from tests.fault.server_processes import outpost, wait_for
+from tests.media.transcode_env import until
 
 SETTLE = 10.0
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from telecine.engine.webhooks import MOST_OF_JOB, MOST_OF_OWNER
-from tests.api.front import Front
-from tests.api.mailing import BRISK, a_job, at_work, brisk, deliveries, hook, is_genuine, settled
-from tests.make import a_flow
-from tests.receiver import broken, gone, listen
+from telecine.engine.webhooks.subscriptions import MOST_OF_JOB, MOST_OF_OWNER
+from tests.api.in_process_server import Front
+from tests.api.webhook_server import BRISK, a_job, at_work, brisk, deliveries, hook, is_genuine, settled
+from tests.support.builders import a_flow
+from tests.support.webhook_receiver import broken, gone, listen
 
 URL = "https://example.org/hook"
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import pytest
 
 from telecine.addresses import Resolve, resolve
-from telecine.observe.sending import NotSent, Sender
-from tests import receiver as manners
-from tests.api.front import Front
-from tests.api.mailing import a_job, at_work, brisk, deliveries, hook, is_genuine, settled, until
-from tests.receiver import CERTIFICATE, Manner, listen
+from telecine.observe.webhook_request import NotSent, Sender
+from tests.api.in_process_server import Front
+from tests.api.webhook_server import a_job, at_work, brisk, deliveries, hook, is_genuine, settled, until
+from tests.support import webhook_receiver as manners
+from tests.support.webhook_receiver import CERTIFICATE, Manner, listen
 
 HOSTILE = [
     manners.broken, manners.elsewhere, manners.silent, manners.hanging_up, manners.rambling, manners.endless,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.front import ANY_DATABASE, Front
+from tests.api.in_process_server import ANY_DATABASE, Front
 
 pytestmark = ANY_DATABASE
 

@@ -10,9 +10,9 @@ import pytest
 
 from telecine.errors import HandlerStopped, LeaseLost, NotFound
 from telecine.facts import Done, Kept, Lease, Word
-from telecine.worker.far.place import PART
-from tests.api.front import Front
-from tests.api.hands import FLOW, Hand, a_file, a_hand, held, nowhere, of
+from telecine.worker.http.artifact_client import PART
+from tests.api.in_process_server import Front
+from tests.api.worker_client import FLOW, Hand, a_file, a_hand, held, nowhere, of
 
 SHA = "X-SHA256"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from telecine.engine.keys import Scope
-from tests.api.front import Front
-from tests.api.hands import FLOW, a_file, a_hand, of
-from tests.make import a_flow
+from telecine.engine.accounts.keys import Scope
+from tests.api.in_process_server import Front
+from tests.api.worker_client import FLOW, a_file, a_hand, of
+from tests.support.builders import a_flow
 
 TRANSCODE = a_flow("validate", "plan", name="transcode")
 LANES = {TRANSCODE.graph.lane(number): "transcode" for number in range(2)}
@@ -90,7 +90,7 @@ async def test_a_worker_may_say_much_if_it_says_how_much(front: Front) -> None:
 async def test_a_line_that_was_cut_without_a_word_keeps_nobody_waiting(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["telecine.api.worker.storing"], "STALL_SECONDS", 0.5)
+    monkeypatch.setattr(sys.modules["telecine.api.worker.artifact_bytes"], "STALL_SECONDS", 0.5)
     await front.parts.engine.register(FLOW)
     await front.parts.engine.submit("film")
     hand = await a_hand(front)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.remote import Remotes
-from telecine.engine.retention import Ages, retire
+from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.maintenance.retention import Ages, retire
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import Done, Failed, Kept, Mode, Word
-from tests.api.front import Front
-from tests.api.hands import FLOW, LANES, a_hand, holding, of, registration
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.api.worker_client import FLOW, LANES, a_hand, holding, of, registration
+from tests.support.builders import a_flow
 
 
 async def test_only_an_administrator_registers_workers(front: Front) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from telecine.errors import ArtifactDamaged, Rejected
 from telecine.facts import SECOND, Kept, Lease
-from telecine.worker.recorder import Recorder
-from telecine.worker.scratch import Scratch
+from telecine.worker.handlers.recorder import Recorder
+from telecine.worker.handlers.scratch import Scratch
 from telecine.world import World
-from tests.api.front import Front
-from tests.api.hands import FLOW, Hand, a_file, a_hand, held, nowhere, of
-from tests.s3 import Bucket, serve_s3
+from tests.api.in_process_server import Front
+from tests.api.worker_client import FLOW, Hand, a_file, a_hand, held, nowhere, of
+from tests.support.s3 import Bucket, serve_s3
 
 pytestmark = pytest.mark.parametrize("front", ["sqlite"], indirect=True)
 

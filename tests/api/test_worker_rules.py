@@ -9,10 +9,10 @@ import pytest
 from telecine.api import create_app
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import LEASE, SECOND, Done, Failed, Kept, Lease, Mode, Piece, Word
-from telecine.wiring.serving import open_house
-from tests.api.front import Front
-from tests.api.hands import FLOW, LANES, Hand, a_hand, holding, of
-from tests.make import NOW, a_flow, a_stage
+from telecine.wiring.server import open_house
+from tests.api.in_process_server import Front
+from tests.api.worker_client import FLOW, LANES, Hand, a_hand, holding, of
+from tests.support.builders import NOW, a_flow, a_stage
 
 FAN = a_flow(a_stage("cut"), a_stage("join", "cut", fan_out=True))
 

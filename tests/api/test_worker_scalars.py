@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from telecine.facts import Brief, Done, Failed, Piece, Word
-from telecine.worker.bench import HandlerBench
-from tests.api.front import ANY_DATABASE, Front
-from tests.api.hands import LANES, a_hand, holding
-from tests.make import a_flow, a_stage
+from telecine.worker.handlers.bench import HandlerBench
+from tests.api.in_process_server import ANY_DATABASE, Front
+from tests.api.worker_client import LANES, a_hand, holding
+from tests.support.builders import a_flow, a_stage
 
 FAN = a_flow(a_stage("cut"), a_stage("join", "cut", fan_out=True))
 CLAIM = {"worker": 1, "request": "request-1", "lanes": {}}

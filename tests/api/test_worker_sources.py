@@ -9,9 +9,9 @@ import pytest
 
 from telecine.errors import MediaRefused
 from telecine.facts import Lease
-from tests.api.front import Front
-from tests.api.hands import FLOW, Hand, a_file, a_hand, held, nowhere
-from tests.make import a_flow
+from tests.api.in_process_server import Front
+from tests.api.worker_client import FLOW, Hand, a_file, a_hand, held, nowhere
+from tests.support.builders import a_flow
 
 TRANSCODE = a_flow("validate", name="transcode")
 LANE = {TRANSCODE.graph.lane(0): "transcode"}

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.holding import Totals
+from telecine.engine.leases.lease_operations import Totals
 from telecine.facts import Done, Failed, Kept, Line, Mode, Piece, Word
-from telecine.worker.words import Words
-from tests.api.front import Front
-from tests.api.hands import FLOW, LANES, a_hand, holding, of, registration
-from tests.make import a_flow, a_stage
+from telecine.worker.engine_api import Words
+from tests.api.in_process_server import Front
+from tests.api.worker_client import FLOW, LANES, a_hand, holding, of, registration
+from tests.support.builders import a_flow, a_stage
 
 FAN = a_flow(a_stage("cut"), a_stage("join", "cut", fan_out=True))
 

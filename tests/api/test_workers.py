@@ -2,11 +2,11 @@
 
 import pytest
 
-from telecine.engine.keys import Scope
-from telecine.engine.register import Registration
-from telecine.engine.remote import Remotes
-from tests.api.front import Front
-from tests.make import a_flow
+from telecine.engine.accounts.keys import Scope
+from telecine.engine.jobs.registration import Registration
+from telecine.engine.leases.remote_workers import Remotes
+from tests.api.in_process_server import Front
+from tests.support.builders import a_flow
 
 WORKERS = "/api/v1/workers"
 

@@ -16,11 +16,11 @@ import pytest
 
 from telecine.store import Store
 from telecine.store.open import bring_up_to_date, open_store
-from tests.bed import Bed
-from tests.make import NOW
-from tests.postgres import fresh_schema
-from tests.scene import Scene, execute
-from tests.stepper import close_steppers
+from tests.support.builders import NOW
+from tests.support.engine_fixture import Bed
+from tests.support.interleaver import close_steppers
+from tests.support.postgres import fresh_schema
+from tests.support.scene import Scene, execute
 
 DATABASES = {
     "sqlite": "sqlite_database",

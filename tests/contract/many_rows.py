@@ -1,7 +1,7 @@
 """Twenty thousand finished jobs and some thousand open ones, written behind the engine's back."""
 
-from tests.make import NOW as T
-from tests.scene import Scene
+from tests.support.builders import NOW as T
+from tests.support.scene import Scene
 
 ENDED, OPEN = 20_000, 3_000
 ENDS = f"i <= {ENDED}"

@@ -6,13 +6,13 @@ from typing import Any, get_args
 
 import pytest
 
-from telecine.engine.deliveries import Deliveries
+from telecine.engine.webhooks.deliveries import Deliveries
 from telecine.facts import Failed
 from telecine.observe.alerts import ALERTS, rules_for
 from telecine.settings.server import AlertKind
 from telecine.world import World
-from tests.bed import Bed
-from tests.make import a_flow, a_policy, a_stage
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed
 
 COOLDOWN = 300_000
 RULES = rules_for("ops.example", kinds=ALERTS, cooldown=COOLDOWN, pattern=3)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from telecine.store import Reserve, Steps
-from tests.bed import Bed
-from tests.scene import TABLES
-from tests.situations import FILM, LONE, SCENES
-from tests.stepper import Make
+from tests.support.engine_fixture import Bed
+from tests.support.interleaver import Make
+from tests.support.race_cases import FILM, LONE, SCENES
+from tests.support.scene import TABLES
 
 
 class Cut(Exception):

@@ -9,7 +9,7 @@ import pytest
 from telecine.artifacts import Artifacts, key_of
 from telecine.errors import BadSpec
 from tests.contract.test_artifacts import a_file
-from tests.s3 import Bucket, serve_s3
+from tests.support.s3 import Bucket, serve_s3
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from telecine.artifacts import PART, WINDOW, Artifacts, S3Access, Stored, key_of, part_of
 from telecine.errors import ArtifactError, BadSpec, HandlerStopped, NotFound
-from tests.s3 import KEY, Bucket, serve_s3
+from tests.support.s3 import KEY, Bucket, serve_s3
 
 KEY_OF_A_FILE = "7/encode@1/3/2/a b#1.m4s"
 

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from telecine.engine.audit import Auditor, Finding
-from telecine.engine.shelf import Shelf
-from telecine.engine.stream import Batch, Stream
+from telecine.engine.events.stream import Batch, Stream
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.maintenance.audit import Auditor, Finding
 from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece
-from tests.make import a_flow, a_policy, a_stage
-from tests.scene import ROWS, Scene, alone, played
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.scene import ROWS, Scene, alone, played
 
 FILM = a_flow(
     a_stage("look"),

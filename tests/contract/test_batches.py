@@ -4,8 +4,8 @@ import pytest
 
 from telecine.engine import Submission
 from telecine.facts import Answer, Done, Fact, Failed, Lease, Released, State, Word
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 LONE = a_flow("cut")
 LINE = a_flow("cut", "join")

@@ -6,8 +6,8 @@ import pytest
 
 from telecine.errors import WorkerGone, WorkerRevoked
 from telecine.facts import LEASE, SECOND, Holding, Mode
-from tests.bed import Bed, pairs
-from tests.make import a_flow, a_policy, a_stage
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed, pairs
 
 CUT = a_flow("cut")
 

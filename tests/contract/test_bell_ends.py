@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from telecine.dispatch.ear import Ear
-from telecine.dispatch.ending import end
 from telecine.dispatch.postgres import PostgresBell
+from telecine.dispatch.redis_subscriber import Ear
+from telecine.dispatch.task_end import end
 from telecine.world import World
-from tests.redis import PrivateRedis
+from tests.support.redis import PrivateRedis
 
 
 @pytest.mark.parametrize("turns", range(6))

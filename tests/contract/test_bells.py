@@ -14,7 +14,7 @@ from telecine.dispatch.local import LocalBell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.world import World
-from tests.redis import Newsbell, redis_bell
+from tests.support.redis import Newsbell, redis_bell
 
 LONG = 20.0
 LANES = ["echo/echo@1"]

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from telecine.engine import Engine, Submission, bookmarks
-from telecine.engine.claim import Claim
+from telecine.engine import Engine, Submission
+from telecine.engine.leases import claim_cursor
+from telecine.engine.leases.claim import Claim
 from telecine.facts import Lease, WorkerId
 from telecine.world import World
-from tests.bed import Bed
-from tests.make import Loaded, a_flow
+from tests.support.builders import Loaded, a_flow
+from tests.support.engine_fixture import Bed
 
 CUT = a_flow("cut")
 
@@ -23,7 +24,7 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bookmarks, "MANY", 4)
+    monkeypatch.setattr(claim_cursor, "MANY", 4)
 
 
 async def begun(bed: Bed) -> Clock:
@@ -73,14 +74,14 @@ async def test_what_is_more_urgent_waits_until_the_next_look_at_the_beginning(be
     await submitted(bed, 20)
     await bed.claim(4)
     [urgent] = await submitted(bed, 1, priority=10)
-    clock.now += bookmarks.LOOK_AGAIN_S / 2
+    clock.now += claim_cursor.LOOK_AGAIN_S / 2
     soon = await jobs_of(bed, 2)
-    clock.now += bookmarks.LOOK_AGAIN_S / 2 + 0.001
+    clock.now += claim_cursor.LOOK_AGAIN_S / 2 + 0.001
     later = await jobs_of(bed, 2)
 
     # In SQLite nothing lies in the way, so every claim looks there.
     assert (soon if not bed.is_postgres else later)[0] == urgent
-    assert bookmarks.LOOK_AGAIN_S <= 0.1
+    assert claim_cursor.LOOK_AGAIN_S <= 0.1
 
 
 async def test_claims_that_follow_each_other_do_not_put_off_that_look(bed: Bed) -> None:
@@ -90,7 +91,7 @@ async def test_claims_that_follow_each_other_do_not_put_off_that_look(bed: Bed) 
     [urgent] = await submitted(bed, 1, priority=10)
     claimed: list[int] = []
     for _ in range(6):
-        clock.now += bookmarks.LOOK_AGAIN_S / 4
+        clock.now += claim_cursor.LOOK_AGAIN_S / 4
         claimed += await jobs_of(bed, 2)
 
     assert urgent in claimed
@@ -103,7 +104,7 @@ def granted(first: int, count: int = 4) -> list[dict[str, object]]:
 def test_a_late_answer_leads_nobody_away_from_what_a_look_has_found() -> None:
     """Two claims at once, as on a server: one looks at the beginning, finds some, and answers first."""
     clock = Clock()
-    marks = bookmarks.Bookmarks(clock)
+    marks = claim_cursor.Bookmarks(clock)
     lanes = {"a/b@1": "a"}
 
     def put(first: int, after: tuple[int, int] | None) -> None:
@@ -111,7 +112,7 @@ def test_a_late_answer_leads_nobody_away_from_what_a_look_has_found() -> None:
 
     put(1_000, None)
     late = marks.find(lanes)
-    clock.now += bookmarks.LOOK_AGAIN_S + 0.001
+    clock.now += claim_cursor.LOOK_AGAIN_S + 0.001
     assert (late, marks.find(lanes)) == ((1_003, 1_003), None)
     put(10, None)
     put(1_004, late)
@@ -120,7 +121,7 @@ def test_a_late_answer_leads_nobody_away_from_what_a_look_has_found() -> None:
 
 
 def test_a_late_answer_brings_back_no_place_that_was_given_up() -> None:
-    marks = bookmarks.Bookmarks(Clock())
+    marks = claim_cursor.Bookmarks(Clock())
     lanes = {"a/b@1": "a"}
     marks.put(Claim(WorkerId(1), "r", lanes, 4, 1_000), granted(1_000))
     late = marks.find(lanes)
@@ -183,7 +184,7 @@ def test_what_winds_down_is_no_place_to_go_on_from() -> None:
     """It comes back first and without a rank, in the place of something that could have been claimed."""
     found = [{"rank": 7, "id": 1, "halted": False}, {"rank": 8, "id": 2, "halted": False}]
     for first, there in ((found[0], True), ({"rank": 0, "id": 1, "halted": True}, False)):
-        marks = bookmarks.Bookmarks(Clock())
+        marks = claim_cursor.Bookmarks(Clock())
         for request in ("1", "2"):
             marks.put(Claim(WorkerId(1), request, {"a/b@1": "a"}, 2, 1_000), [first, found[1]])
         assert (marks.find({"a/b@1": "a"}) == (8, 2)) is there
@@ -199,8 +200,8 @@ async def test_other_lanes_have_a_place_of_their_own(bed: Bed) -> None:
 
 
 def test_whose_last_claim_is_the_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bookmarks, "MOST_WALKS", 2)
-    marks = bookmarks.Bookmarks(Clock())
+    monkeypatch.setattr(claim_cursor, "MOST_WALKS", 2)
+    marks = claim_cursor.Bookmarks(Clock())
     for lane in ("a", "b", "a", "c"):
         marks.put(
             Claim(WorkerId(1), "r", {lane: "film"}, 4, 1_000), [{"rank": 7, "id": n, "halted": False} for n in range(4)]

@@ -9,14 +9,14 @@ import pytest
 from telecine.engine import Submission
 from telecine.errors import ArtifactError
 from telecine.facts import Lease
-from telecine.worker import insisting
-from telecine.worker.held import Attempt
-from telecine.worker.place import OwnPlace
-from telecine.worker.recorder import Recorder
+from telecine.worker import retry_while_leased
+from telecine.worker.artifact_place import OwnPlace
+from telecine.worker.attempts import Attempt
+from telecine.worker.handlers.recorder import Recorder
 from telecine.world import World
-from tests.bed import Bed
-from tests.make import a_flow
-from tests.s3 import S3Server
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
+from tests.support.s3 import S3Server
 
 FLOW = a_flow("cut")
 ON_SQLITE = pytest.mark.parametrize("bed", ["sqlite"], indirect=True)
@@ -60,7 +60,7 @@ async def test_what_is_kept_while_the_bucket_is_away_is_stored_when_it_is_back(
 async def test_a_bucket_that_stays_away_fails_the_attempt_with_the_reason(
     bed: Bed, server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(insisting, "MAX_BUCKET_SECONDS", 1.0)
+    monkeypatch.setattr(retry_while_leased, "MAX_BUCKET_SECONDS", 1.0)
     attempt = Attempt(await leased(bed), until=float("inf"))
     recorder = Recorder(bed.engine, World(), OwnPlace(server.bucket.artifacts()))
     (tmp_path / "made").write_bytes(b"six seconds")

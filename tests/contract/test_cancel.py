@@ -6,8 +6,8 @@ import pytest
 
 from telecine.errors import NotFound, WrongState
 from telecine.facts import Done, Released, Word
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 LINE = a_flow("cut", "join")
 

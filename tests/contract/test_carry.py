@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from telecine.engine.retention import Ages
+from telecine.engine.maintenance.retention import Ages
 from telecine.facts import DAY, Done, Kept, Lease, Shelved, Word
-from tests.bed import Bed
-from tests.make import a_flow
-from tests.old_things import retire_all
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
+from tests.support.retention import retire_all
 
 FILM = a_flow("cut")
 MOVIE = ("movie", "7")

@@ -9,8 +9,8 @@ import pytest
 from telecine.engine import Submission
 from telecine.facts import HOUR, LEASE, MINUTE, SECOND, Done
 from telecine.store import Steps
-from tests.bed import Bed, named
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed, named
 
 CUT = a_flow("cut")
 FANS = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True))

@@ -6,8 +6,8 @@ import pytest
 
 from telecine.engine import Submission
 from telecine.facts import Done, Word
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 
 @pytest.mark.parametrize(("claimers", "jobs"), [(10, 5), (100, 10)])

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from telecine.artifacts import Artifacts
-from telecine.engine.clearing import clear, put_freed
-from telecine.engine.retention import Ages
+from telecine.engine.maintenance.artifact_gc import clear, put_freed
+from telecine.engine.maintenance.retention import Ages
 from telecine.facts import DAY, Kept, Lease
 from telecine.worker.housekeeping import Bin
-from tests.bed import Bed
-from tests.make import a_flow
-from tests.old_things import retire_all
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
+from tests.support.retention import retire_all
 
 FILM = a_flow("cut")
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from telecine.engine import news
-from telecine.engine.deliveries import Deliveries, Letter
-from telecine.engine.webhooks import Made, Webhooks, Wish
+from telecine.engine.webhooks import delivery_builder
+from telecine.engine.webhooks.deliveries import Deliveries, Letter
+from telecine.engine.webhooks.subscriptions import Made, Webhooks, Wish
 from telecine.store import Ask, Steps
 from telecine.world import World
-from tests.bed import Bed
 from tests.contract.test_all_or_nothing import Cut, cut
-from tests.make import a_flow
-from tests.stepper import stepper
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
+from tests.support.interleaver import stepper
 
 LEASE = 15_000
 HOOK = "https://example.org/hook"
@@ -112,7 +112,7 @@ async def test_who_dies_in_the_middle_has_told_nobody_and_the_next_tells_all(bed
 
     for after in range(1, 20):
         try:
-            await bed.store.run(cut(lambda: news.post(None), after))
+            await bed.store.run(cut(lambda: delivery_builder.post(None), after))
         except Cut:
             await let_go(bed)
             assert await told(bed) == []
@@ -138,7 +138,9 @@ async def test_two_postmen_at_once_write_each_letter_once(bed: Bed, mail: Delive
         while schedules and orders < 200:
             await bed.sql("delete from delivery")
             await bed.sql(f"update postman set seq = {place['seq']}")
-            _, others = await steps.run(lambda: news.post(None), lambda: news.post(None), schedules.pop())
+            _, others = await steps.run(
+                lambda: delivery_builder.post(None), lambda: delivery_builder.post(None), schedules.pop()
+            )
             assert len(await told(bed)) == 1
             schedules += others
             orders += 1
@@ -151,8 +153,8 @@ async def test_events_that_nobody_wants_are_passed_in_large_steps(
     bed: Bed, mail: Deliveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hook(bed)
-    monkeypatch.setattr(news, "SPAN", 2)
-    monkeypatch.setattr(news, "AT_ONCE", 1)
+    monkeypatch.setattr(delivery_builder, "SPAN", 2)
+    monkeypatch.setattr(delivery_builder, "AT_ONCE", 1)
 
     for _ in range(3):
         await one_done(bed)

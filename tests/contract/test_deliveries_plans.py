@@ -9,9 +9,9 @@ from telecine.store.postgres import Postgres
 from telecine.store.sqlite import connect
 from telecine.store.statements import load
 from tests.contract.test_views_plans import DAY, FOREVER, MOST_ROWS, MOST_STEPS, SOME, work
-from tests.fault.crew import until
-from tests.make import NOW
-from tests.scene import Scene, alone
+from tests.fault.worker_processes import until
+from tests.support.builders import NOW
+from tests.support.scene import Scene, alone
 
 MANY = 20_000
 # The end of a lease is near `now`, which is a day later; those who failed wait for hours.

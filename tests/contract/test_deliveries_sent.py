@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from telecine.engine import deliveries
-from telecine.engine.deliveries import DEAD_KEPT, DONE_KEPT, Deliveries
-from telecine.engine.webhooks import OF_JOB_KEPT, Webhooks
+from telecine.engine.webhooks import deliveries
+from telecine.engine.webhooks.deliveries import DEAD_KEPT, DONE_KEPT, Deliveries
+from telecine.engine.webhooks.subscriptions import OF_JOB_KEPT, Webhooks
 from telecine.errors import NotFound, WrongState
 from telecine.world import World
-from tests.bed import Bed
 from tests.contract.test_deliveries import HOOK, LEASE, collected, hook, mail, one_done, taken
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 __all__ = ["mail"]
 

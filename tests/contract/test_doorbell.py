@@ -18,9 +18,9 @@ from telecine.settings import Settings
 from telecine.store.postgres import Postgres
 from telecine.wiring import migrate_database, open_engine
 from telecine.world import World
-from tests.make import a_flow, a_stage
-from tests.postgres import PrivatePostgres
-from tests.scene import Scene, on_postgres
+from tests.support.builders import a_flow, a_stage
+from tests.support.postgres import PrivatePostgres
+from tests.support.scene import Scene, on_postgres
 
 SONG = a_flow(a_stage("sing"), name="song")
 LONG = 10.0

@@ -6,8 +6,8 @@ import pytest
 
 from telecine.errors import BadSpec, NotFound, VersionMismatch, WrongState
 from telecine.facts import HOUR, SECOND
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 LINE = a_flow("cut", "join")
 

@@ -15,7 +15,7 @@ from telecine.store.connections import Connections
 from telecine.store.open import bring_up_to_date, open_store
 from telecine.store.postgres import Postgres
 from telecine.world import World
-from tests.delayed_close import delayed_close
+from tests.support.delayed_close import delayed_close
 
 # Longer than any test: the connection looks open until the proxy closes it.
 LATE = 60.0

@@ -2,11 +2,11 @@
 
 import pytest
 
-from telecine.engine.shown import Waiting
-from telecine.engine.waiting import starts_at
+from telecine.engine.queries.view_models import Waiting
+from telecine.engine.queries.waiting_reasons import starts_at
 from telecine.facts import MINUTE, SECOND
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 FILM = a_flow("cut")
 OTHER = a_flow(a_stage("cut"), name="other")

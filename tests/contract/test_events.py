@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import asyncpg
 
-from telecine.engine.stream import Batch, Event, Heartbeat, Reset, Stream
+from telecine.engine.events.stream import Batch, Event, Heartbeat, Reset, Stream
 from telecine.facts import Done
 from telecine.store.open import open_store
-from tests.make import a_flow, a_stage
-from tests.scene import Scene, alone, alone_on_postgres, on_postgres, played
+from tests.support.builders import a_flow, a_stage
+from tests.support.scene import Scene, alone, alone_on_postgres, on_postgres, played
 
 FILM = a_flow(a_stage("cut"), a_stage("publish", "cut"))
 PATIENCE = 20.0

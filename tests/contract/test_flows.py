@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from telecine.engine import settle as settling
+from telecine.engine.leases import settle as settling
 from telecine.facts import Done, Failed, Piece, Status, Word
 from telecine.json_limits import MAX_PIECES
-from tests.bed import Bed, named
-from tests.make import a_flow, a_policy, a_stage
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed, named
 
 FANS = a_flow(
     a_stage("plan", phase=Status.PLANNING),

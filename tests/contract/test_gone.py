@@ -5,8 +5,8 @@ import pytest
 from telecine.engine import Engine
 from telecine.facts import LEASE, MINUTE, SECOND, SWEEP, Lease, Mode
 from telecine.world import Machine, World
-from tests.bed import Bed
-from tests.make import Loaded, a_flow, a_policy, a_stage
+from tests.support.builders import Loaded, a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed
 
 CUT = a_flow("cut")
 HERE = Machine("here", "boot-1", "pid:[1]")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from telecine.engine import Submission, gone
-from telecine.engine.gone import clear_gone, delete
-from tests.bed import Bed
+from telecine.engine import Submission
+from telecine.engine.jobs import delete_subject
+from telecine.engine.jobs.delete_subject import clear_gone, delete
 from tests.contract.test_gone_subjects import FILM, WHO, freed, published
-from tests.stepper import Outcome, sequential, stepper
+from tests.support.engine_fixture import Bed
+from tests.support.interleaver import Outcome, sequential, stepper
 
 
 @pytest.mark.parametrize("step", range(12))
@@ -19,7 +20,7 @@ async def test_the_duty_may_die_after_any_of_its_transactions(bed: Bed, step: in
     await published(bed, "k1")
     await published(bed, "k2")
     await bed.submit(subject=WHO)
-    await bed.store.run(partial(gone._hide, WHO, ""))
+    await bed.store.run(partial(delete_subject._hide, WHO, ""))
     run, left = bed.store.run, step
 
     async def until_dead(make: Any) -> Any:
@@ -67,7 +68,7 @@ async def two_words(bed: Bed, step: str) -> tuple[Any, Any]:
     await bed.clean()
     await bed.enact(FILM)
     old = await (bed.submit(subject=WHO) if step == "cancel" else published(bed, "k1"))
-    await bed.store.run(partial(gone._hide, WHO, ""))
+    await bed.store.run(partial(delete_subject._hide, WHO, ""))
     duty = await prepared(bed, step, old)
     wanted = [(Submission(flow="film", subject=WHO, owner="ada"), *await bed.engine.flow_row("film"))]
     return duty, lambda: bed.engine.submission(wanted)
@@ -87,17 +88,17 @@ async def looked(bed: Bed, outcome: Outcome) -> bool:
 async def prepared(bed: Bed, step: str, old: int) -> Any:
     """One transaction of the duty, with all before it done."""
     if step == "cancel":
-        return partial(gone._cancel_if_gone, WHO, old, bed.engine)
+        return partial(delete_subject._cancel_if_gone, WHO, old, bed.engine)
     if step == "drop":
-        return partial(gone._drop_versions, WHO)
-    await bed.store.run(partial(gone._drop_versions, WHO))
-    rows = gone.upto(await bed.store.read(partial(gone._ended, WHO)))
-    documents = await bed.store.read(partial(gone.documents_of, [old], bed.engine.shelf))
-    put_away = partial(gone._put_away, WHO, rows, documents)
+        return partial(delete_subject._drop_versions, WHO)
+    await bed.store.run(partial(delete_subject._drop_versions, WHO))
+    rows = delete_subject.upto(await bed.store.read(partial(delete_subject._ended, WHO)))
+    documents = await bed.store.read(partial(delete_subject.documents_of, [old], bed.engine.shelf))
+    put_away = partial(delete_subject._put_away, WHO, rows, documents)
     if step == "put_away":
         return put_away
     await bed.store.run(put_away)
-    return partial(gone._end, WHO)
+    return partial(delete_subject._end, WHO)
 
 
 async def test_two_duties_at_once_do_each_other_no_harm(bed: Bed) -> None:
@@ -118,8 +119,8 @@ async def test_a_submit_just_before_a_deletion_is_never_left_without_its_subject
     """Deleted and cleared by one transaction, as quickly as can be; in every order of its statements and a submit's."""
 
     def at_once() -> Any:
-        yield from gone._hide(WHO, "")
-        return (yield from gone._end(WHO))
+        yield from delete_subject._hide(WHO, "")
+        return (yield from delete_subject._end(WHO))
 
     async def words() -> tuple[Any, Any]:
         await bed.clean()

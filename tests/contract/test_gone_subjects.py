@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from telecine.engine import gone
-from telecine.engine.clearing import clear
-from telecine.engine.gone import clear_gone, delete
+from telecine.engine.jobs import delete_subject
+from telecine.engine.jobs.delete_subject import clear_gone, delete
+from telecine.engine.maintenance.artifact_gc import clear
 from telecine.errors import LeaseLost, NotFound
 from telecine.facts import DAY, Done, Kept, Lease
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 FILM = a_flow("cut", "publish")
 WHO = ("video", "f1")
@@ -144,7 +144,7 @@ async def test_a_claim_passes_over_what_is_deleted_and_the_duty_cancels_what_a_c
     await bed.enact(FILM)
     left = await bed.submit(subject=WHO)
     other = await bed.submit(subject=("video", "f2"))
-    await bed.store.run(partial(gone._hide, WHO, ""))  # whoever deleted it died before it had cancelled
+    await bed.store.run(partial(delete_subject._hide, WHO, ""))  # whoever deleted it died before it had cancelled
 
     [lease] = await bed.claim(5)
     await clear_gone(bed.engine)
@@ -204,7 +204,7 @@ async def test_a_job_that_publishes_into_a_deleted_subject_leaves_nothing(bed: B
     await keep(bed, cut, "k1")
     await bed.done(cut)
     lease = await bed.take()
-    await bed.store.run(partial(gone._hide, WHO, ""))
+    await bed.store.run(partial(delete_subject._hide, WHO, ""))
 
     answer = await bed.say(lease, Done(publish=True))
     await clear_gone(bed.engine)

@@ -9,13 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from telecine.artifacts import Artifacts
-from telecine.engine.retention import Ages
+from telecine.engine.maintenance.retention import Ages
 from telecine.facts import DAY, MINUTE, Kept
 from telecine.locks.sql import SqlLocks
 from telecine.store import ask
 from telecine.worker.housekeeping import LOCK, Housekeeper
-from tests.make import a_flow
-from tests.scene import Scene, played
+from tests.support.builders import a_flow
+from tests.support.scene import Scene, played
 
 SONG = a_flow("hum", name="song")
 

@@ -9,7 +9,7 @@ import pytest
 
 from telecine.errors import MediaRefused, SourceUnreachable
 from telecine.media.inputs import Gate, download, reach
-from tests.site import Answer, Request, Site, serve
+from tests.support.web_server import Answer, Request, Site, serve
 
 FILM = bytes(range(251)) * 20_000  # some five megabytes
 HASH = hashlib.sha256(FILM).hexdigest()

@@ -10,7 +10,7 @@ import pytest
 from telecine.addresses import Resolve, is_public, resolve
 from telecine.errors import MediaRefused
 from telecine.media.inputs import Gate, download
-from tests.site import Answer, Request, Site, serve
+from tests.support.web_server import Answer, Request, Site, serve
 
 FILM = b"a film, if a short one"
 

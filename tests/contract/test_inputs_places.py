@@ -15,7 +15,7 @@ from obstore.store import S3Store
 
 from telecine.errors import MediaRefused
 from telecine.media.inputs import Gate, LocalFile, download, hash_file, is_remote, open_input, reach
-from tests.s3 import BUCKET, KEY, SECRET, Bucket, serve_s3
+from tests.support.s3 import BUCKET, KEY, SECRET, Bucket, serve_s3
 
 FILM = bytes(range(251)) * 20_000  # some five megabytes
 HASH = hashlib.sha256(FILM).hexdigest()

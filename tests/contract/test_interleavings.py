@@ -14,10 +14,10 @@ from telecine.facts import (
     LEASE,
     MINUTE,
 )
-from tests.bed import Bed
-from tests.scene import ROWS
-from tests.situations import FILM, LONE, SCENES, Situation
-from tests.stepper import Outcome, sequential, stepper
+from tests.support.engine_fixture import Bed
+from tests.support.interleaver import Outcome, sequential, stepper
+from tests.support.race_cases import FILM, LONE, SCENES, Situation
+from tests.support.scene import ROWS
 
 TABLES = [
     *("job", "stage", "task", "attempt", "event", "artifact", "idempotency"),

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.holding import keep
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.leases.lease_operations import keep
 from telecine.errors import LeaseLost, StoreError
 from telecine.facts import LEASE, MINUTE, SECOND, Holding, Kept, Line, Released
 from telecine.store import Steps
-from tests.bed import Bed
-from tests.make import a_flow, a_policy, a_stage
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed
 
 CUT = a_flow("cut")
 

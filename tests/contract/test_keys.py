@@ -7,8 +7,8 @@ import pytest
 from telecine.engine import Submission
 from telecine.errors import KeyReused
 from telecine.facts import Done
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 LINE = a_flow("cut", "join")
 

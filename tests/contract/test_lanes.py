@@ -7,8 +7,8 @@ import pytest
 from telecine.engine import Submission
 from telecine.errors import BadSpec
 from telecine.facts import MINUTE, SECOND, Mode, Piece
-from tests.bed import Bed, pairs
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed, pairs
 
 CUT = a_flow("cut")
 FANS = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True))

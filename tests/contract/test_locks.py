@@ -16,8 +16,8 @@ from telecine.locks.guard import lock
 from telecine.locks.sql import SqlLocks
 from telecine.store import ask
 from telecine.world import World
-from tests.doors import kept, locks_of
-from tests.scene import Scene, played
+from tests.support.lock_backends import kept, locks_of
+from tests.support.scene import Scene, played
 
 TTL = 30 * SECOND
 SOON = 300  # for stories in which real time must pass

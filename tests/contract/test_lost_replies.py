@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from telecine.engine import Engine, recovery
+from telecine.engine import Engine
+from telecine.engine.leases import recovery
 from telecine.errors import Unreachable, WrongState
 from telecine.facts import Done, Fact, Failed, Kept, Released, Word
 from telecine.flow import Flow
 from telecine.store.open import open_store
 from telecine.world import World
-from tests.bed import Bed, pairs
-from tests.make import Loaded, a_flow
-from tests.proxy import LossyProxy, lossy_proxy
+from tests.support.builders import Loaded, a_flow
+from tests.support.engine_fixture import Bed, pairs
+from tests.support.lossy_proxy import LossyProxy, lossy_proxy
 
 pytestmark = pytest.mark.parametrize("bed", ["postgres"], indirect=True)
 LONE, LINE = a_flow("cut"), a_flow("cut", "join")

@@ -15,8 +15,8 @@ from telecine.store.open import open_store
 from telecine.worker.contact import Contact
 from telecine.worker.outbox import insist
 from telecine.world import World
-from tests.bed import Bed
-from tests.make import Loaded, a_flow, a_graph, a_stage
+from tests.support.builders import Loaded, a_flow, a_graph, a_stage
+from tests.support.engine_fixture import Bed
 
 # -- Clocks ----------------------------------------------------------------------------------------
 

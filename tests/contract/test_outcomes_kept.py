@@ -13,11 +13,11 @@ import pytest
 from telecine.engine import Submission
 from telecine.facts import Done, Lease
 from telecine.worker import outbox as module
-from telecine.worker.held import Attempt, Held
+from telecine.worker.attempts import Attempt, Held
 from telecine.worker.outbox import Outbox
 from telecine.world import World
-from tests.bed import Bed
-from tests.make import Loaded, a_flow
+from tests.support.builders import Loaded, a_flow
+from tests.support.engine_fixture import Bed
 
 TRIGGER = (
     "create table trouble (id integer)",

@@ -7,13 +7,13 @@ from collections.abc import Collection
 
 import pytest
 
-from telecine.engine import patience
-from telecine.engine.audit import Auditor
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.leases import patience
+from telecine.engine.maintenance.audit import Auditor
 from telecine.facts import SECOND, Lease, Mode, Piece, WorkerId
 from telecine.store import Steps
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 LADDER = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("check", "cut"))
 GPU = "film/cut@1+gpu"

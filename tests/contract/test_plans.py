@@ -6,8 +6,8 @@ import pytest
 
 from telecine.store.postgres import Postgres
 from telecine.store.statements import load
-from tests.backlog import HELD, Sizes, fill, plan_on_sqlite, statements, work_on_postgres
-from tests.bed import Bed
+from tests.support.engine_fixture import Bed
+from tests.support.large_dataset import HELD, Sizes, fill, plan_on_sqlite, statements, work_on_postgres
 
 SIZES = Sizes()
 # Through which index each statement is meant to reach the tasks.

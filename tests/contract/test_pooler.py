@@ -10,8 +10,8 @@ import pytest
 from telecine import Flow
 from telecine.dispatch.postgres import PostgresBell
 from telecine.engine import Submission
-from telecine.engine.audit import Auditor
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.maintenance.audit import Auditor
 from telecine.facts import Status
 from telecine.settings import Settings
 from telecine.store import Ask, Rows, Steps
@@ -20,7 +20,7 @@ from telecine.store.postgres import Postgres
 from telecine.store.statements import Statement
 from telecine.wiring import make_worker, open_engine
 from telecine.world import World
-from tests.pooler import pooled
+from tests.support.pooler import pooled
 
 LONG = 60.0
 JOBS = 40

@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.postgres import NEWEST, OLDEST, PrivatePostgres, fresh_schema, shared_postgres
+from tests.support.postgres import NEWEST, OLDEST, PrivatePostgres, fresh_schema, shared_postgres
 
 
 def ask(url: str, *statements: str) -> list[Any]:

@@ -4,8 +4,8 @@ import asyncio
 
 from telecine.facts import LEASE, MINUTE, SECOND, SWEEP, Expired, Lease, Word
 from telecine.world import Machine
-from tests.bed import Bed
-from tests.make import a_flow, a_policy, a_stage
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed
 
 CUT = a_flow("cut")
 HERE = Machine("here", "boot-1", "pid:[1]")

@@ -6,8 +6,8 @@ import pytest
 
 from telecine.facts import Done, Word
 from telecine.store.statements import load
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 
 class Told:

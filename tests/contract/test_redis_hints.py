@@ -11,11 +11,11 @@ import pytest
 from redis.asyncio import Redis
 
 from telecine.dispatch.hints import KEPT_SECONDS, MOMENT, MOST_KEPT, WALK_EVERY, Head, Hints
-from telecine.dispatch.line import Away, Line
 from telecine.dispatch.redis import RedisBell
-from tests.doors import line_to
-from tests.fault.crew import until
-from tests.redis import PrivateRedis, redis_bell
+from telecine.dispatch.redis_pool import Away, Line
+from tests.fault.worker_processes import until
+from tests.support.lock_backends import line_to
+from tests.support.redis import PrivateRedis, redis_bell
 
 LANE, OTHER = "film/cut@1", "film/join@1"
 _numbers = itertools.count(1)

@@ -20,9 +20,9 @@ from telecine.locks.redis import RedisLocks
 from telecine.locks.sql import SqlLocks
 from telecine.store import Rows, ask
 from telecine.world import World
-from tests.doors import line_to
-from tests.redis import PrivateRedis
-from tests.scene import Scene, played
+from tests.support.lock_backends import line_to
+from tests.support.redis import PrivateRedis
+from tests.support.scene import Scene, played
 
 TTL = 30 * SECOND
 NOBODY = "redis://127.0.0.1:1/0"

@@ -21,10 +21,10 @@ from telecine.settings import Settings
 from telecine.store import ask
 from telecine.wiring import Parts, make_locks, migrate_database, open_engine
 from telecine.wiring.bells import heads, namespace_of, redis_of
-from tests.fault.crew import until
-from tests.make import a_flow
-from tests.postgres import fresh_schema
-from tests.redis import PrivateRedis
+from tests.fault.worker_processes import until
+from tests.support.builders import a_flow
+from tests.support.postgres import fresh_schema
+from tests.support.redis import PrivateRedis
 
 NOBODY = "redis://:secret@127.0.0.1:1/0"
 CUT, JOIN = "film/cut@1", "film/join@1"

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from telecine.engine import retention
-from telecine.engine.audit import Auditor
-from telecine.engine.retention import NOTHING, Ages, Retired, retire_jobs
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.maintenance import retention
+from telecine.engine.maintenance.audit import Auditor
+from telecine.engine.maintenance.retention import NOTHING, Ages, Retired, retire_jobs
 from telecine.errors import NotFound
 from telecine.facts import DAY, Done, Failed, Kept, Lease, Line
 from telecine.store.open import open_store
-from tests.make import a_flow, a_stage
-from tests.old_things import count, retire_all
-from tests.scene import Scene, played
+from tests.support.builders import a_flow, a_stage
+from tests.support.retention import count, retire_all
+from tests.support.scene import Scene, played
 
 FILM = a_flow(a_stage("look"), a_stage("cut", "look", fan_out=True), a_stage("publish", "cut"))
 SONG = a_flow("hum", name="song")

@@ -2,19 +2,20 @@
 
 import pytest
 
-from telecine.engine import Registration, belonging
-from telecine.engine.deleting import delete
-from telecine.engine.keys import Keys, Scope
-from telecine.engine.remote import Remotes
-from telecine.engine.retention import NOTHING, Ages
-from telecine.engine.stream import Reset, Stream
-from telecine.engine.watched import Watched
+from telecine.engine import Registration
+from telecine.engine.accounts.keys import Keys, Scope
+from telecine.engine.events.stream import Reset, Stream
+from telecine.engine.jobs.delete_job import delete
+from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.maintenance.retention import NOTHING, Ages
+from telecine.engine.maintenance.watch_folders import Watched
+from telecine.engine.queries import ownership
 from telecine.errors import KeyReused, NotFound, WrongState
 from telecine.facts import DAY, JobId, Line
 from telecine.world import World
-from tests.make import a_flow
-from tests.old_things import count, retire_all
-from tests.scene import Scene, alone, played
+from tests.support.builders import a_flow
+from tests.support.retention import count, retire_all
+from tests.support.scene import Scene, alone, played
 
 SONG = a_flow("hum", name="song")
 FILM = a_flow("look", "cut")
@@ -126,12 +127,12 @@ async def test_a_deleted_job_is_forgotten_after_ninety_days_and_never_comes_back
     scene.pass_time(89 * DAY)
 
     early = await retire_all(scene)
-    hidden = await scene.store.read(lambda: belonging.owners([gone], None))
+    hidden = await scene.store.read(lambda: ownership.owners([gone], None))
     scene.pass_time(2 * DAY)
     late = await retire_all(scene)
 
     assert (early.deleted, late.deleted) == (0, 1)
-    assert hidden == await scene.store.read(lambda: belonging.owners([gone], None)) == {}
+    assert hidden == await scene.store.read(lambda: ownership.owners([gone], None)) == {}
     assert [row["job_id"] for row in await scene.sql("select job_id from archive")] == [kept]
     assert await count(scene, "job_gone") == 0
 

@@ -6,8 +6,8 @@ import pytest
 
 from telecine.errors import DedupeTaken, VersionMismatch, WrongState
 from telecine.facts import MINUTE, Kept, Status
-from tests.bed import Bed, named
-from tests.make import a_flow, a_policy, a_stage
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed, named
 
 LINE = a_flow("cut", "join")
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from telecine.engine import Submission
-from telecine.engine.audit import Auditor, Finding
-from telecine.engine.deleting import delete
-from telecine.engine.jobrows import hold
-from telecine.engine.retention import retire
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs.delete_job import delete
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.job_rows import hold
+from telecine.engine.maintenance.audit import Auditor, Finding
+from telecine.engine.maintenance.retention import retire
 from telecine.errors import Rejected
 from telecine.facts import DAY, MINUTE, Done, Failed, Lease, Released
 from telecine.store import migrate
 from telecine.store.open import bring_up_to_date, open_store
 from telecine.store.postgres import Postgres
-from tests.bed import Bed
-from tests.make import a_flow
-from tests.postgres import fresh_schema
-from tests.scene import ROWS, execute
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
+from tests.support.postgres import fresh_schema
+from tests.support.scene import ROWS, execute
 
 pytestmark = pytest.mark.parametrize("bed", ["postgres"], indirect=True)
 SONG = a_flow("sing", name="song")

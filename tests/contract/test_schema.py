@@ -12,10 +12,10 @@ from telecine.errors import SchemaMissing, SchemaTooNew, StoreError
 from telecine.store import Store, migrate
 from telecine.store.open import bring_up_to_date, check_schema, open_store
 from telecine.store.statements import Dialect
-from tests.bed import Bed
-from tests.make import a_flow
-from tests.postgres import fresh_schema
-from tests.scene import ROWS, execute
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
+from tests.support.postgres import fresh_schema
+from tests.support.scene import ROWS, execute
 
 OBJECTS = "select type, name, tbl_name, sql from sqlite_master where name not like 'sqlite_%' order by type, name"
 COLUMNS = """select table_name, column_name, data_type, is_nullable, column_default, is_identity, identity_generation

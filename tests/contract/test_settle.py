@@ -6,8 +6,8 @@ import pytest
 
 from telecine.engine import Submission
 from telecine.facts import ERROR_CHARS, LEASE, SECOND, Answer, Done, Expired, Fact, Failed, Lease, Released, State, Word
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 LONE = a_flow("cut")
 LINE = a_flow("cut", "join")

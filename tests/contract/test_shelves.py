@@ -4,8 +4,8 @@ import pytest
 
 from telecine.errors import BadSpec
 from telecine.facts import Kept, Lease, Mode
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 FANS = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("join", "cut"))
 MOVIE = ("movie", "7")

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import asyncpg
 import pytest
 
-from telecine.engine import jobrows
-from telecine.engine.claim import Claim, claim
-from telecine.engine.submit import Submission
+from telecine.engine.jobs import job_rows
+from telecine.engine.jobs.submit import Submission
+from telecine.engine.leases.claim import Claim, claim
 from telecine.facts import JUST_DONE, LEASE, Lease, Word
 from telecine.store import postgres
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 T = TypeVar("T")
 # So many that it matters to the planner, in an order that has nothing to do with their ids, but for the first two.
@@ -121,7 +121,7 @@ async def test_rows_are_given_in_the_order_of_the_ids(bed: Bed, monkeypatch: pyt
     await bed.enact(a_flow("one", name="lone"))
     first, second = (made.job_id for made in await bed.engine.submit_many([Submission(flow="lone")] * 2))
 
-    held = await locking_in_order(bed, bed.store.run(lambda: jobrows.hold([second, first])), "task", (first, second))
+    held = await locking_in_order(bed, bed.store.run(lambda: job_rows.hold([second, first])), "task", (first, second))
 
     assert [row["id"] for row in held] == [first, second]
     assert torn == []

@@ -3,8 +3,8 @@
 import asyncio
 
 from telecine.facts import Done, Kept, Status, Word
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 FANS = a_flow(
     a_stage("plan", phase=Status.PLANNING),

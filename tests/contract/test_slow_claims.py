@@ -9,8 +9,8 @@ import asyncpg
 import pytest
 
 from telecine.facts import Mode
-from tests.bed import Bed, pairs
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed, pairs
 
 # SQLite has one writer at a time: no claim ever waits in the middle.
 pytestmark = pytest.mark.parametrize("bed", ["postgres"], indirect=True)

@@ -14,7 +14,7 @@ from telecine.settings import Settings
 from telecine.store.open import bring_up_to_date, open_store
 from telecine.triage import Verdict, triage
 from telecine.wiring import open_engine
-from tests.make import a_flow
+from tests.support.builders import a_flow
 
 FLOW = a_flow("cut")
 

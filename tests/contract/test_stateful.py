@@ -25,9 +25,9 @@ from telecine.errors import LeaseLost, TelecineError
 from telecine.facts import SECOND, SWEEP, Done, Fact, Failed, Holding, Kept, Mode, Released, Word
 from telecine.store import Store
 from telecine.store.open import bring_up_to_date, open_store
-from tests.bed import Bed
-from tests.make import a_flow, a_policy, a_stage
 from tests.model import FLOWS, Lease, Model, Place
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.engine_fixture import Bed
 
 EXAMPLES = int(os.environ.get("TELECINE_TEST_EXAMPLES", "60"))
 STEPS = 50

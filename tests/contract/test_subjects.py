@@ -4,8 +4,8 @@ import pytest
 
 from telecine.errors import BadSpec, NotFound
 from telecine.facts import Kept
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 FILM = a_flow("cut")
 

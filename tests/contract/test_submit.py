@@ -7,8 +7,8 @@ import pytest
 from telecine.engine import Submission
 from telecine.errors import BadSpec, NotFound
 from telecine.facts import HOUR, MINUTE
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 LINE = a_flow("cut", "join")
 

@@ -9,8 +9,8 @@ import pytest
 from telecine.engine import Submission
 from telecine.facts import MINUTE, Policy
 from telecine.store import Ask, Reserve, Steps
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 FLOW = a_flow(a_stage("cut", labels=("gpu",), priority_offset=1, policy=Policy(max_attempts=7, stall=9, limit=99)))
 WAYS: dict[str, dict[str, Any]] = {

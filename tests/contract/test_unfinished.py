@@ -2,10 +2,10 @@
 
 import asyncio
 
-from telecine.engine.retention import free_unfinished
+from telecine.engine.maintenance.retention import free_unfinished
 from telecine.facts import JobId, Kept, Lease
-from tests.bed import Bed
-from tests.make import a_flow, a_stage
+from tests.support.builders import a_flow, a_stage
+from tests.support.engine_fixture import Bed
 
 FILM = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("join", "cut"))
 

@@ -4,13 +4,13 @@ import asyncio
 import random
 
 from telecine.engine import Registration, Submission
-from telecine.engine.stream import Batch, Event, Stream
+from telecine.engine.events.stream import Batch, Event, Stream
 from telecine.facts import WorkerId
 from telecine.store import migrate
 from telecine.store.open import open_store
-from tests.make import a_flow, a_stage
-from tests.postgres import fresh_schema
-from tests.scene import Scene, alone_on_postgres, execute, played
+from tests.support.builders import a_flow, a_stage
+from tests.support.postgres import fresh_schema
+from tests.support.scene import Scene, alone_on_postgres, execute, played
 
 SONG = a_flow(a_stage("sing"), name="song")
 MANY = 30

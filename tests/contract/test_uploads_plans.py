@@ -3,8 +3,8 @@
 from typing import Any
 
 from tests.contract.test_views_plans import DAY, FOREVER, MOST_ROWS, MOST_STEPS, SOME, work
-from tests.make import NOW
-from tests.scene import Scene, alone
+from tests.support.builders import NOW
+from tests.support.scene import Scene, alone
 
 MANY = 20_000
 ID = f"{MANY // 2:032d}"

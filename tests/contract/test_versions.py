@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from telecine.engine import versions
-from telecine.engine.retention import Ages, retire_jobs, retire_versions
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs import versions
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.maintenance.retention import Ages, retire_jobs, retire_versions
 from telecine.errors import NotFound, WrongState
 from telecine.facts import DAY, Done, Json, Kept, Word
-from tests.bed import Bed
-from tests.make import a_flow
+from tests.support.builders import a_flow
+from tests.support.engine_fixture import Bed
 
 FILM = a_flow("cut")
 WHO = ("video", "a")

@@ -2,13 +2,13 @@
 
 import pytest
 
-from telecine.engine.fleet import shown_of
-from telecine.engine.holding import Totals
-from telecine.engine.listing import JobFilter
+from telecine.engine.leases.lease_operations import Totals
+from telecine.engine.queries.fleet import shown_of
+from telecine.engine.queries.job_lists import JobFilter
 from telecine.errors import NotFound
 from telecine.facts import DAY, HOUR, MINUTE, SECOND, Holding, Mode, Status
-from tests.make import a_flow, a_stage
-from tests.scene import Scene, played
+from tests.support.builders import a_flow, a_stage
+from tests.support.scene import Scene, played
 
 FILM = a_flow(a_stage("look", phase=Status.PLANNING), a_stage("cut", "look"))
 SONG = a_flow("hum", name="song")

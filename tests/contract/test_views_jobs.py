@@ -7,8 +7,8 @@ import pytest
 
 from telecine.errors import BadSpec, NotFound
 from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece, Released, Status
-from tests.make import a_flow, a_policy, a_stage
-from tests.scene import Scene, played
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.scene import Scene, played
 
 FILM = a_flow(
     a_stage("look", phase=Status.PLANNING, title="Look at the film"),

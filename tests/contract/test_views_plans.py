@@ -18,8 +18,8 @@ from telecine.store.sqlite import connect
 from telecine.store.statements import load
 from tests.contract.many_rows import ENDED, OPEN, fill
 from tests.contract.request_plans import REQUESTS
-from tests.make import NOW as THE_TIME
-from tests.scene import Scene, alone
+from tests.support.builders import NOW as THE_TIME
+from tests.support.scene import Scene, alone
 
 MOST_ROWS = 2_000
 MOST_STEPS = 40_000

@@ -2,12 +2,12 @@
 
 import pytest
 
-from telecine.engine import waiting
+from telecine.engine.queries import waiting_reasons
 from telecine.errors import NotFound
 from telecine.facts import HOUR, LEASE, MINUTE, Done, Failed, Mode, Piece, Status
 from telecine.graph import lane
-from tests.make import a_flow, a_policy, a_stage
-from tests.scene import Scene, played
+from tests.support.builders import a_flow, a_policy, a_stage
+from tests.support.scene import Scene, played
 
 FILM = a_flow(
     a_stage("look", title="Looking at the film", phase=Status.PLANNING),
@@ -16,7 +16,7 @@ FILM = a_flow(
 )
 
 
-async def waits(scene: Scene, job_id: int, place: int = 0) -> waiting.Waiting:
+async def waits(scene: Scene, job_id: int, place: int = 0) -> waiting_reasons.Waiting:
     tasks = (await scene.views.tasks(job_id)).items
     found = (await scene.views.task(tasks[place].id)).waiting
     assert found is not None
@@ -143,7 +143,7 @@ async def test_the_place_in_the_queue_is_counted_only_so_far(scene: Scene) -> No
     rows = await scene.ask("view_task", id=task.id, most=2)
 
     assert rows[0]["ahead"] == 2
-    assert waiting.MOST_AHEAD == 10_000
+    assert waiting_reasons.MOST_AHEAD == 10_000
 
 
 @played

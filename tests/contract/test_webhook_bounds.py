@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from telecine.engine.webhooks import MOST_OF_OWNER, MOST_PASSING, Made, Webhooks, Wish, room_for, row_of
+from telecine.engine.webhooks.subscriptions import MOST_OF_OWNER, MOST_PASSING, Made, Webhooks, Wish, room_for, row_of
 from telecine.errors import Conflict
 from telecine.store import Row
 from telecine.world import World
-from tests.make import NOW
-from tests.scene import Scene, alone
+from tests.support.builders import NOW
+from tests.support.scene import Scene, alone
 
 LEFT = 3
 

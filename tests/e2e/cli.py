@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 from telecine.cli.app import run
-from tests.wings import TELECINE, Actor, enter
+from tests.support.process_pool import TELECINE, Actor, enter
 
 PROGRAM = Path(sys.executable).parent / "telecine"
 PATIENCE = 30.0

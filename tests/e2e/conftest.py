@@ -7,7 +7,7 @@ import pytest
 
 from telecine.store.open import bring_up_to_date, open_store
 from telecine.world import World
-from tests.postgres import fresh_schema
+from tests.support.postgres import fresh_schema
 
 
 async def prepare(url: str) -> None:

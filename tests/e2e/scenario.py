@@ -24,13 +24,13 @@ from typing import Any
 
 import httpx
 
-from tests.api.cinema import mirrored
-from tests.api.ears import Ear, Heard
+from tests.api.live_server import mirrored
+from tests.api.sse_client import Ear, Heard
+from tests.e2e.player_client import View, view
 from tests.e2e.test_webhooks import in_python as is_genuine
-from tests.e2e.viewing import View, view
-from tests.fault.outpost import Outpost, wait_for
-from tests.media.theatre import SMALL
-from tests.receiver import Receiver
+from tests.fault.server_processes import Outpost, wait_for
+from tests.media.transcode_env import SMALL
+from tests.support.webhook_receiver import Receiver
 
 PATIENCE = 120.0
 FRAMES = 85

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from telecine.cli.doctor import Check
-from telecine.cli.doctor_media import WALLS, Found, _verdicts
-from telecine.media.layers import offered
+from telecine.cli.commands.doctor import Check
+from telecine.cli.commands.doctor_media import WALLS, Found, _verdicts
+from telecine.media.sandbox_layers import offered
 from tests.e2e.cli import Shell
-from tests.s3 import KEY, SECRET, serve_s3
+from tests.support.s3 import KEY, SECRET, serve_s3
 
 ALL_STAND = {"landlock": 7, "tcp": True, "netns": True, "seccomp": True, "rlimits": ["as"]}
 ALL_REFUSED: dict[str, str | None] = {one: "refused" for _, _, tries in WALLS for one in tries} | {"scratch": None}

@@ -8,7 +8,7 @@ import pytest
 
 from telecine.store.migrate import newest
 from tests.e2e.cli import PROGRAM, Shell
-from tests.postgres import fresh_schema
+from tests.support.postgres import fresh_schema
 
 
 @pytest.fixture

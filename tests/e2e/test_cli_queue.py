@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import telecine
-from telecine.cli.watch import held_words, views_of, worker_for
+from telecine.cli.commands.watch import held_words, views_of, worker_for
 from tests.e2e.cli import Shell, ended, until
 
 

@@ -14,12 +14,12 @@ import pytest
 
 import telecine
 from telecine import Done, Flow, Submission
-from telecine.engine.stream import Event
+from telecine.engine.events.stream import Event
 from telecine.errors import BadSpec, Conflict, KeyReused, LockHeld, NotFound, SchemaMissing
 from telecine.settings import Settings
 from telecine.wiring import make_worker, open_engine
 from tests.e2e import client_flows
-from tests.postgres import fresh_schema
+from tests.support.postgres import fresh_schema
 
 greet = Flow("greet")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import yaml
 from packaging.requirements import Requirement
 
-from telecine.api import health
+from telecine.api.routes import health
 from telecine.settings import PREFIX, Settings
-from telecine.wiring.serving import GRACE_SECONDS
-from tests.deployment import DEPLOY, compose, dashboard, dockerfile, known, manifests, one, rules
-from tests.docs import ROOT, commands
+from telecine.wiring.server import GRACE_SECONDS
+from tests.support.deployment import DEPLOY, compose, dashboard, dockerfile, known, manifests, one, rules
+from tests.support.docs import ROOT, commands
 
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 NAME = re.compile(r"\btelecine_[a-z0-9_]+")

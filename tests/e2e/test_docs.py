@@ -15,8 +15,8 @@ import pytest
 from telecine import Bench, Done, Flow
 from telecine.settings import PREFIX, Settings
 from telecine.store.migrate import schema
-from tests.docs import ROOT, blocks_of, commands, environ, play, with_settings, with_tables
 from tests.e2e.cli import PROGRAM, until
+from tests.support.docs import ROOT, blocks_of, commands, environ, play, with_settings, with_tables
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # Runs the blocks of a page one after the other, as if typed into an interpreter that knows `await`.
@@ -127,13 +127,13 @@ def test_the_command_line_page_has_every_command_with_its_options() -> None:
     missing = [name for name, _ in commands() if f"<!-- options of {name} -->" not in text]
 
     assert missing == []
-    assert with_tables(text) == text, "run `python -m tests.docs`"
+    assert with_tables(text) == text, "run `python -m tests.support.docs`"
 
 
 def test_the_settings_page_has_every_setting_with_its_default_and_meaning() -> None:
     text = (ROOT / "docs" / "settings.md").read_text()
 
-    assert with_settings(text) == text, "run `python -m tests.docs`"
+    assert with_settings(text) == text, "run `python -m tests.support.docs`"
     assert all(f"`{PREFIX}{name.upper()}`" in text for name in Settings.model_fields)
 
 

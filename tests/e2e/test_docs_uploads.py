@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.docs import ROOT, play
+from tests.support.docs import ROOT, play
 
 
 def test_the_page_about_uploads_can_be_followed(tmp_path: Path) -> None:

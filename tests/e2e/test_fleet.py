@@ -16,12 +16,12 @@ from typing import Any
 import psutil
 
 from telecine.wiring import open_engine
-from tests.audit import audit
-from tests.cutting import cutting_proxy
-from tests.fault.outpost import Outpost, outpost
+from tests.fault.server_processes import Outpost, outpost
 from tests.media.kills import lives, media_children
-from tests.media.shoot import Film, Shot, Voice, shoot
-from tests.media.theatre import Theatre, faults_of, numbers_of, small, until
+from tests.media.make_video import Film, Shot, Voice, shoot
+from tests.media.transcode_env import Theatre, faults_of, numbers_of, small, until
+from tests.support.audit import audit
+from tests.support.flaky_proxy import cutting_proxy
 
 # Two minutes, and no more of anything else: what is proven is that all of it comes through.
 SECONDS, RATE, SEGMENT = 120, 6, 2

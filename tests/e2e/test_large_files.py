@@ -15,10 +15,10 @@ from telecine.dispatch.local import LocalBell
 from telecine.engine import Engine
 from telecine.worker import Worker, WorkerOptions
 from telecine.world import World
-from tests.fault.crew import BRISK, ended, until
 from tests.fault.program import open_engine
-from tests.s3 import Bucket, serve_s3
-from tests.slow import slow_line
+from tests.fault.worker_processes import BRISK, ended, until
+from tests.support.s3 import Bucket, serve_s3
+from tests.support.throttled_proxy import slow_line
 
 MIB = 1 << 20
 STALL = 4.0

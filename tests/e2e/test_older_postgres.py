@@ -6,7 +6,7 @@ import pytest
 
 from telecine.store import postgres
 from tests.e2e.cli import Shell, ended, until
-from tests.postgres import OLDEST, PrivatePostgres
+from tests.support.postgres import OLDEST, PrivatePostgres
 
 
 def test_an_older_postgresql_runs_fails_retries_and_cancels_jobs(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cli import Shell
-from tests.empty_pooler import EmptyPooler, empty_pooler
-from tests.fault.outpost import wait_for
-from tests.wings import TELECINE, Actor, enter
+from tests.fault.server_processes import wait_for
+from tests.support.empty_pooler import EmptyPooler, empty_pooler
+from tests.support.process_pool import TELECINE, Actor, enter
 
 # What PgBouncer, PostgreSQL and others say there; at the login, or at the first query.
 WAYS = [

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from telecine.wiring import open_engine
-from tests.audit import audit
 from tests.e2e.scenario import FRAMES, Day, Site
-from tests.fault.outpost import Outpost, outpost
-from tests.media.shoot import Film, Shot, shoot
-from tests.postgres import fresh_schema
-from tests.receiver import listen
-from tests.s3 import KEY, SECRET, serve_s3
-from tests.scene import execute
+from tests.fault.server_processes import Outpost, outpost
+from tests.media.make_video import Film, Shot, shoot
+from tests.support.audit import audit
+from tests.support.postgres import fresh_schema
+from tests.support.s3 import KEY, SECRET, serve_s3
+from tests.support.scene import execute
+from tests.support.webhook_receiver import listen
 
 USUAL: dict[str, Any] = {"allow_private_webhooks": "127.0.0.1", "upload_reserve_bytes": 0, "lease_seconds": 20}
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from tests.e2e.cli import Shell, first_object, until
-from tests.wings import Actor
+from tests.support.process_pool import Actor
 
 PATIENCE = 60.0
 

@@ -14,10 +14,10 @@ from telecine.dispatch.local import LocalBell
 from telecine.engine import Engine
 from telecine.worker import Worker, WorkerOptions
 from telecine.world import World
-from tests.fault.crew import BRISK, ended, rows, until
 from tests.fault.program import open_engine
-from tests.s3 import Bucket, serve_s3
-from tests.shelf_flows import RUNS, shelves, spoilt
+from tests.fault.worker_processes import BRISK, ended, rows, until
+from tests.support.inventory_flows import RUNS, shelves, spoilt
+from tests.support.s3 import Bucket, serve_s3
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.webhooks import shown_key, signing_key
-from telecine.observe.signing import signed
+from telecine.engine.webhooks.subscriptions import shown_key, signing_key
+from telecine.observe.webhook_signature import signed
 from tests.browser.rig import NODE
-from tests.docs import ROOT, blocks_of
 from tests.e2e.cli import Shell
+from tests.support.docs import ROOT, blocks_of
 
 PAGE = ROOT / "docs" / "webhooks.md"
 KEY = signing_key("a secret", 3)

@@ -13,9 +13,9 @@ import pytest
 from telecine.engine import Engine
 from telecine.errors import BadFlow
 from telecine.worker import FlowSource, load_flows
-from tests.fault.crew import BRISK, ended, outcomes, result, rows, until
 from tests.fault.program import open_engine, open_worker
-from tests.postgres import fresh_schema
+from tests.fault.worker_processes import BRISK, ended, outcomes, result, rows, until
+from tests.support.postgres import fresh_schema
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -152,7 +152,7 @@ def test_the_traceback_of_a_handler_is_in_its_log(sqlite_url: str, tmp_path: Pat
             FlowSource(module="no.such.module"),
             "there is no module 'no.such.module' here: check the name and the folder",
         ),
-        (FlowSource(module="tests.postgres"), "tests.postgres has no flow: write `flow = Flow(...)`"),
+        (FlowSource(module="tests.support.postgres"), "tests.support.postgres has no flow: write `flow = Flow(...)`"),
         (FlowSource(path="nowhere.py"), "there is no file"),
     ],
 )

@@ -14,9 +14,9 @@ from telecine.engine import Engine, Submission
 from telecine.errors import Unreachable
 from telecine.worker import Worker, WorkerOptions
 from telecine.world import World
-from tests.fault.crew import BRISK, ended, rows
 from tests.fault.program import open_engine
-from tests.flows_for_tests import fan, quick
+from tests.fault.worker_processes import BRISK, ended, rows
+from tests.support.flows import fan, quick
 
 LOSSY = ("enlist", "claim", "brief", "beat", "keep", "log", "settle")
 
@@ -175,7 +175,7 @@ def test_a_worker_that_was_stopped_before_it_began_claims_nothing(sqlite_url: st
 
 def test_a_child_loads_nothing_that_only_the_worker_needs() -> None:
     heavy = {"asyncio", "asyncpg", "logging", "obstore", "pydantic", "rich", "sqlite3", "subprocess", "typer"}
-    program = "import sys, telecine.worker.inside; print(*sys.modules)"
+    program = "import sys, telecine.worker.processes.child_main; print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 

@@ -10,7 +10,7 @@ from telecine.graph import Graph, StageRow, StageSpec, advance, build
 from telecine.lifecycle import After, Refusal, decide
 from tests.exhaustive.invariants import check_grant, check_heard, check_refused
 from tests.exhaustive.world import Bounds, Unit, Worker, World
-from tests.make import Loaded
+from tests.support.builders import Loaded
 
 Decide = Callable[..., After | Refusal]
 LEASE = 2  # in ticks

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from telecine.worker.nursery import Nursery
-from tests.fault.crew import Crew, crew
-from tests.fault.stage import DOUBLE, Stage
-from tests.postgres import fresh_schema
+from telecine.worker.media.fork_server import Nursery
+from tests.fault.child_fixture import DOUBLE, Stage
+from tests.fault.worker_processes import Crew, crew
+from tests.support.postgres import fresh_schema
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

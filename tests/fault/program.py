@@ -23,7 +23,7 @@ from telecine.store import Store
 from telecine.store.open import bring_up_to_date, dialect_of, open_store
 from telecine.worker import FlowSource, Worker, WorkerOptions, load_flows
 from telecine.world import Machine, World
-from tests import flows_for_tests
+from tests.support import flows as flows_for_tests
 
 
 class DeafBell:
@@ -67,7 +67,7 @@ async def open_engine(
 async def open_worker(url: str, folder: Path, given: dict[str, Any]) -> AsyncIterator[Worker]:
     """A worker that is ready to run."""
     given = {"name": "worker", "scratch": folder / "scratch", "artifacts": str(folder / "artifacts"), **given}
-    source = FlowSource(module=given.pop("module", "tests.flows_for_tests"))
+    source = FlowSource(module=given.pop("module", "tests.support.flows"))
     hostname, deaf, names = given.pop("hostname", None), given.pop("deaf", False), given.pop("flows", None)
     # Nothing but its own heartbeat tells others whether a worker of another machine lives.
     world = World() if hostname is None else World(machine=Machine(hostname, hostname, hostname))

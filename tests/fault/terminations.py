@@ -17,12 +17,12 @@ from typing import Any
 import asyncpg
 
 from telecine.engine import Submission
-from tests.audit import audit
-from tests.delayed_close import delayed_close
-from tests.fault.crew import Crew, crew, enlisted
 from tests.fault.drip import drip
 from tests.fault.program import open_engine
-from tests.postgres import PrivatePostgres, fresh_schema
+from tests.fault.worker_processes import Crew, crew, enlisted
+from tests.support.audit import audit
+from tests.support.delayed_close import delayed_close
+from tests.support.postgres import PrivatePostgres, fresh_schema
 
 OBSERVER = "observer"
 NAMES = ("ann", "bob")

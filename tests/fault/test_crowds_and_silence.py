@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from telecine.engine import Engine
-from telecine.engine.keys import Keys
-from telecine.engine.remote import Remotes
-from tests.fault.crew import Crew, ended, on, outcomes, result, rows, until
-from tests.flows_for_tests import fan, quick, wait
+from telecine.engine.accounts.keys import Keys
+from telecine.engine.leases.remote_workers import Remotes
+from tests.fault.worker_processes import Crew, ended, on, outcomes, result, rows, until
+from tests.support.flows import fan, quick, wait
 
 
 def test_ten_workers_do_five_jobs_once_each(url: str, workers: Crew) -> None:

@@ -5,8 +5,8 @@ import signal
 
 from telecine.engine import Engine
 from telecine.facts import Mode, WorkerId
-from tests.fault.crew import Crew, ended, enlisted, lives, on, outcomes, result, rows, status, until
-from tests.flows_for_tests import quick, wait, wait_beside
+from tests.fault.worker_processes import Crew, ended, enlisted, lives, on, outcomes, result, rows, status, until
+from tests.support.flows import quick, wait, wait_beside
 
 
 def test_the_first_signal_lets_the_handler_finish_and_nothing_new_begins(url: str, workers: Crew) -> None:

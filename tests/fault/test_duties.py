@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.fault.outpost import outpost, wait_for
-from tests.postgres import PrivatePostgres
+from tests.fault.server_processes import outpost, wait_for
+from tests.support.postgres import PrivatePostgres
 
 
 def test_a_lost_database_is_one_line_and_its_return_another(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_lost_database_is_one_line_and_its_return_another(tmp_path: Path) -> N
         database.start()
         wait_for(lambda: "answers again" in log.read_text(), "the log says that it is back")
         wait_for(lambda: httpx.get(f"{post.url}/health").status_code == 200, "the server is able again")
-        lines = [line for line in log.read_text().splitlines() if "telecine.engine.duties" in line]
+        lines = [line for line in log.read_text().splitlines() if "telecine.engine.maintenance.background" in line]
 
     assert ["does not answer, trying on" in line for line in lines] == [True, False]
     assert "answers again after" in lines[1]

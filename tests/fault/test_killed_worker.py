@@ -4,7 +4,7 @@ import signal
 import time
 
 from telecine.engine import Engine
-from tests.fault.crew import (
+from tests.fault.worker_processes import (
     BRISK,
     SHORT,
     Crew,
@@ -21,7 +21,7 @@ from tests.fault.crew import (
     stop,
     until,
 )
-from tests.flows_for_tests import murder, stubborn, wait
+from tests.support.flows import murder, stubborn, wait
 
 
 def test_another_worker_finishes_what_a_killed_one_had_begun(url: str, workers: Crew) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from telecine.engine import Engine
-from tests.fault.crew import SHORT, Crew, crew, ended, enlisted, lives, on, outcomes, rows, until
-from tests.flows_for_tests import fan, wait
-from tests.postgres import PrivatePostgres, fresh_schema
+from tests.fault.worker_processes import SHORT, Crew, crew, ended, enlisted, lives, on, outcomes, rows, until
+from tests.support.flows import fan, wait
+from tests.support.postgres import PrivatePostgres, fresh_schema
 
 PIECES = 1_000
 

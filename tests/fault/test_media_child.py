@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from telecine.flow import MediaChild
-from tests.fault.stage import DOUBLE, Stage, children, play
+from tests.fault.child_fixture import DOUBLE, Stage, children, play
 
 # -- Talk ------------------------------------------------------------------------------------------
 

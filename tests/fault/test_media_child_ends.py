@@ -10,8 +10,8 @@ import time
 import pytest
 
 from telecine.flow import MediaChild
-from tests.fault.crew import lives, until
-from tests.fault.stage import TERM, Stage, children, play
+from tests.fault.child_fixture import TERM, Stage, children, play
+from tests.fault.worker_processes import lives, until
 
 
 async def family_of(child: MediaChild) -> list[int]:
@@ -83,7 +83,7 @@ def test_a_cancelled_handler_leaves_no_child(stage: Stage, times: int) -> None:
 
 
 def test_a_child_that_does_not_go_after_its_last_word_is_ended(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("telecine.worker.mediachild.LAST_SECONDS", 0.2)
+    monkeypatch.setattr("telecine.worker.media.media_child.LAST_SECONDS", 0.2)
 
     async def scene() -> None:
         pid = await stage.answer({"do": "linger"})

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from telecine.engine import Engine
-from tests.fault.crew import BRISK, Crew, ended, lives, on, outcomes, result, rows, until
-from tests.flows_for_tests import filming
+from tests.fault.worker_processes import BRISK, Crew, ended, lives, on, outcomes, result, rows, until
+from tests.support.flows import filming
 
-DOUBLE = str(Path(__file__).with_name("double.py"))
+DOUBLE = str(Path(__file__).with_name("fake_child.py"))
 
 
 def a_spec(workers: Crew, **order: Any) -> dict[str, Any]:

@@ -15,10 +15,10 @@ import pytest
 
 from telecine.errors import ChildFailed
 from telecine.flow import MediaChild
-from telecine.worker import forking, nursery
-from telecine.worker.nursery import Nursery
-from tests.fault.crew import lives, until
-from tests.fault.stage import DOUBLE, Stage, children, play
+from telecine.worker.media import fork_child, fork_server
+from telecine.worker.media.fork_server import Nursery
+from tests.fault.child_fixture import DOUBLE, Stage, children, play
+from tests.fault.worker_processes import lives, until
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def nurseries() -> list[int]:
     """Of doubles: others have nurseries, too."""
-    named = [one for one in psutil.Process().children() if one.name() == forking.NURSERY]
+    named = [one for one in psutil.Process().children() if one.name() == fork_child.NURSERY]
     return [one.pid for one in named if one.status() == psutil.STATUS_ZOMBIE or DOUBLE in one.cmdline()]
 
 
@@ -79,7 +79,7 @@ def test_a_folder_may_be_named_from_where_the_worker_stands(stage: Stage, monkey
 
 
 def test_a_nursery_bears_only_so_many(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nursery, "MOST_BORN", 2)
+    monkeypatch.setattr(fork_server, "MOST_BORN", 2)
 
     async def scene() -> None:
         parents = [await parent_of_next(stage) for _ in range(5)]
@@ -118,7 +118,7 @@ def test_a_killed_nursery_takes_its_children_along_and_is_replaced(stage: Stage)
 
 
 def test_a_nursery_that_is_stuck_holds_nobody(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nursery, "LAST_SECONDS", 0.2)
+    monkeypatch.setattr(fork_server, "LAST_SECONDS", 0.2)
 
     async def scene() -> None:
         async with stage.child({"do": "hang", "alone": True}) as child:
@@ -134,7 +134,7 @@ def test_a_nursery_that_is_stuck_holds_nobody(stage: Stage, monkeypatch: pytest.
 
 
 def test_a_nursery_that_does_not_answer_is_done_without(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nursery, "BIRTH_SECONDS", 0.3)
+    monkeypatch.setattr(fork_server, "BIRTH_SECONDS", 0.3)
 
     async def scene() -> None:
         stuck = await parent_of_next(stage)
@@ -152,7 +152,7 @@ def test_a_child_that_was_born_while_the_loop_stood_still_is_taken(
 ) -> None:
     async def scene() -> None:
         parent = await parent_of_next(stage)
-        monkeypatch.setattr(nursery, "BIRTH_SECONDS", 0.2)
+        monkeypatch.setattr(fork_server, "BIRTH_SECONDS", 0.2)
         asking = asyncio.create_task(parent_of_next(stage))
         await asyncio.sleep(0)
         time.sleep(0.5)
@@ -174,15 +174,15 @@ def test_a_program_that_cannot_be_loaded_is_started_so_that_it_says_why(
         assert "No module named telecine.nowhere" in str(error)
 
     async def scene() -> None:
-        await asyncio.gather(*(one() for _ in range(2 * nursery.MOST_FAILED)))
+        await asyncio.gather(*(one() for _ in range(2 * fork_server.MOST_FAILED)))
         assert own.bears("telecine.nowhere")  # many asked, but only one nursery has failed
 
-        for _ in range(nursery.MOST_FAILED - 1):
+        for _ in range(fork_server.MOST_FAILED - 1):
             await one()
         assert not own.bears("telecine.nowhere")  # nobody tries for a while
         await one()
 
-        monkeypatch.setattr(nursery, "REST_SECONDS", 0.0)
+        monkeypatch.setattr(fork_server, "REST_SECONDS", 0.0)
         own._rests_until = 0.0
         await one()
         assert own.bears("telecine.nowhere")
@@ -217,7 +217,7 @@ def test_a_descriptor_that_is_none_harms_no_other_child(stage: Stage) -> None:
 
 
 def test_a_child_with_more_files_than_can_be_handed_on_is_started(stage: Stage) -> None:
-    files = {f"file{n}": os.open(os.devnull, os.O_RDONLY) for n in range(nursery.MOST_FILES + 1)}
+    files = {f"file{n}": os.open(os.devnull, os.O_RDONLY) for n in range(fork_server.MOST_FILES + 1)}
 
     async def trouble() -> None:
         seen = await stage.answer({"do": "look"}, files=files)
@@ -240,7 +240,7 @@ def test_a_fork_that_fails_is_told_and_leaks_nothing(monkeypatch: pytest.MonkeyP
     given = [os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY), theirs.detach()]
     reports: dict[int, socket.socket] = {}
 
-    forking._bear({"folder": "/", "nice": 0}, list(given), reports, lambda _: 0)
+    fork_child._bear({"folder": "/", "nice": 0}, list(given), reports, lambda _: 0)
 
     with ours:
         assert b"no more processes" in ours.recv(256)
@@ -269,14 +269,14 @@ def test_descriptors_may_have_high_numbers(stage: Stage) -> None:
 
 
 def test_an_interpreter_without_handles_of_processes_starts_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    nursery.can_fork.cache_clear()
-    assert nursery.can_fork()
+    fork_server.can_fork.cache_clear()
+    assert fork_server.can_fork()
 
     monkeypatch.delattr(os, "pidfd_open")
-    nursery.can_fork.cache_clear()
+    fork_server.can_fork.cache_clear()
 
-    assert not nursery.can_fork()
-    nursery.can_fork.cache_clear()
+    assert not fork_server.can_fork()
+    fork_server.can_fork.cache_clear()
 
 
 def test_a_handler_that_is_cancelled_while_its_child_is_born_leaves_none(stage: Stage) -> None:

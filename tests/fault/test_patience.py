@@ -3,8 +3,8 @@
 import time
 
 from telecine.engine import Engine
-from tests.fault.crew import Crew, ended, enlisted, on, rows, until
-from tests.flows_for_tests import patient
+from tests.fault.worker_processes import Crew, ended, enlisted, on, rows, until
+from tests.support.flows import patient
 
 PIECES = 30
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from telecine.engine import Engine, Registration
-from telecine.engine.webhooks import Webhooks, Wish
+from telecine.engine.webhooks.subscriptions import Webhooks, Wish
 from telecine.facts import Done, Word
-from tests.fault.crew import SHORT, Crew, on, rows, until
-from tests.fault.outpost import told
-from tests.flows_for_tests import wait
-from tests.make import a_flow
-from tests.receiver import Receiver, listen, silent
-from tests.scene import execute
-from tests.wings import TELECINE, Actor, enter
+from tests.fault.server_processes import told
+from tests.fault.worker_processes import SHORT, Crew, on, rows, until
+from tests.support.builders import a_flow
+from tests.support.flows import wait
+from tests.support.process_pool import TELECINE, Actor, enter
+from tests.support.scene import execute
+from tests.support.webhook_receiver import Receiver, listen, silent
 
 BRISK = {
     "ALLOW_PRIVATE_WEBHOOKS": "127.0.0.1",

@@ -12,15 +12,15 @@ import psutil
 import pytest
 
 from telecine.engine import Engine
-from telecine.engine.keys import Keys, Scope
+from telecine.engine.accounts.keys import Keys, Scope
 from telecine.world import World
-from tests.api.ears import Ear
-from tests.fault.crew import on, until
-from tests.fault.crowd import ROOMY, Crowd
-from tests.fault.outpost import Outpost, outpost
-from tests.make import a_flow
-from tests.postgres import fresh_schema
-from tests.scene import execute
+from tests.api.sse_client import Ear
+from tests.fault.many_readers import ROOMY, Crowd
+from tests.fault.server_processes import Outpost, outpost
+from tests.fault.worker_processes import on, until
+from tests.support.builders import a_flow
+from tests.support.postgres import fresh_schema
+from tests.support.scene import execute
 
 READERS = 80
 PATIENCE = 120.0

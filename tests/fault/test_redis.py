@@ -19,11 +19,11 @@ from telecine.engine import Engine
 from telecine.settings import Settings
 from telecine.wiring import Parts, make_worker, migrate_database, open_engine
 from telecine.wiring.bells import redis_of
-from tests.audit import audit
-from tests.fault.crew import ended, enlisted, outcomes, rows, until
-from tests.flows_for_tests import fan
-from tests.redis import PrivateRedis, gap_before
-from tests.wings import TELECINE, Actor, enter
+from tests.fault.worker_processes import ended, enlisted, outcomes, rows, until
+from tests.support.audit import audit
+from tests.support.flows import fan
+from tests.support.process_pool import TELECINE, Actor, enter
+from tests.support.redis import PrivateRedis, gap_before
 
 WORKERS = 4
 JOBS = 20
@@ -293,4 +293,4 @@ def worker_process(name: str, settings: Settings, folder: Path) -> Actor:
     }
     environment = {**os.environ, **{f"TELECINE_{key}": value for key, value in values.items()}}
     log = folder / f"{name}.log"
-    return enter(TELECINE, ["worker", "--flows", "tests.flows_for_tests"], environ=environment, out=log, log=log)
+    return enter(TELECINE, ["worker", "--flows", "tests.support.flows"], environ=environment, out=log, log=log)

@@ -5,11 +5,11 @@ import signal
 from pathlib import Path
 
 from telecine.wiring import open_engine
-from tests.fault.outpost import Outpost, outpost
+from tests.fault.server_processes import Outpost, outpost
 from tests.media.kills import lives, media_children
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import Theatre, faults_of, numbers_of, small, until
-from tests.s3 import KEY, SECRET, serve_s3
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.transcode_env import Theatre, faults_of, numbers_of, small, until
+from tests.support.s3 import KEY, SECRET, serve_s3
 
 FRAMES = 180
 SEGMENTS = 8  # of 24 frames, the last of 12

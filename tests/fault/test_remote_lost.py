@@ -12,12 +12,12 @@ from telecine.engine import Engine
 from telecine.errors import Unreachable
 from telecine.facts import Done, Holding, Kept, Lease, Line, Word, WorkerId
 from telecine.wiring import open_engine
-from telecine.worker.far import Barred, FarWords, Server
-from telecine.worker.held import Attempt
+from telecine.worker.attempts import Attempt
+from telecine.worker.http import Barred, FarWords, Server
 from telecine.world import World
-from tests.api.hands import nowhere, registration
-from tests.cutting import CuttingProxy, cutting_proxy
-from tests.fault.outpost import FLOWS, Outpost, outpost
+from tests.api.worker_client import nowhere, registration
+from tests.fault.server_processes import FLOWS, Outpost, outpost
+from tests.support.flaky_proxy import CuttingProxy, cutting_proxy
 
 LANES = {"quick/quick@1": "quick"}
 

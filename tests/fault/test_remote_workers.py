@@ -14,11 +14,22 @@ from telecine.facts import JobId
 from telecine.settings import Settings
 from telecine.store import Ask, Steps
 from telecine.wiring.remote import read_key, run_remote_worker
-from tests.cutting import cutting_proxy
-from tests.fault.crew import children_of, ended, enlisted, lives, on, outcomes, result, rows, started_in, until
-from tests.fault.outpost import FLOWS, Outpost, outpost
-from tests.postgres import fresh_schema
-from tests.wings import Actor
+from tests.fault.server_processes import FLOWS, Outpost, outpost
+from tests.fault.worker_processes import (
+    children_of,
+    ended,
+    enlisted,
+    lives,
+    on,
+    outcomes,
+    result,
+    rows,
+    started_in,
+    until,
+)  # fmt: skip
+from tests.support.flaky_proxy import cutting_proxy
+from tests.support.postgres import fresh_schema
+from tests.support.process_pool import Actor
 
 # Most of it does not depend on the database behind the server; what does is tried on both.
 BOTH = pytest.mark.parametrize("post", ["own", "postgres"], indirect=True)

@@ -16,7 +16,7 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.e2e.cli import Shell, ended, first_object, until
-from tests.wings import Actor
+from tests.support.process_pool import Actor
 
 BOUND = 100
 SECONDS = 2

@@ -1,8 +1,8 @@
 """Handlers that will not end are ended: by a cancel, by a limit, by their own silence. Nothing else suffers."""
 
 from telecine.engine import Engine
-from tests.fault.crew import SHORT, Crew, ended, lives, on, outcomes, pid_in, result, rows, until
-from tests.flows_for_tests import mixed, polite, quick, stubborn, stuck, wait_and_record, wait_apart, wait_beside
+from tests.fault.worker_processes import SHORT, Crew, ended, lives, on, outcomes, pid_in, result, rows, until
+from tests.support.flows import mixed, polite, quick, stubborn, stuck, wait_and_record, wait_apart, wait_beside
 
 
 def test_a_cancel_ends_a_handler_that_ignores_it_and_all_its_children(url: str, workers: Crew) -> None:

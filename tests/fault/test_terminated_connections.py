@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fault.terminations import Disturbance, IdleTimeout, Restarter, Terminator, disturbed
-from tests.postgres import PrivatePostgres
+from tests.support.postgres import PrivatePostgres
 
 JOBS = 120
 

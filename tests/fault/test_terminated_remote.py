@@ -10,12 +10,12 @@ import asyncpg
 import httpx
 import pytest
 
-from telecine.engine.keys import Keys, Scope
+from telecine.engine.accounts.keys import Keys, Scope
 from telecine.wiring import open_engine
-from tests.delayed_close import delayed_close
-from tests.fault.outpost import Outpost, outpost, wait_for
+from tests.fault.server_processes import Outpost, outpost, wait_for
 from tests.fault.terminations import Terminator, observing
-from tests.postgres import PrivatePostgres, fresh_schema
+from tests.support.delayed_close import delayed_close
+from tests.support.postgres import PrivatePostgres, fresh_schema
 
 JOBS = 30
 

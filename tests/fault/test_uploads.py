@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from telecine.engine.keys import Keys, Scope
+from telecine.engine.accounts.keys import Keys, Scope
 from telecine.wiring import open_engine
-from tests.api.sending import BYTES, TUS, a_film
-from tests.fault.outpost import Outpost, outpost, wait_for
+from tests.api.raw_requests import BYTES, TUS, a_film
+from tests.fault.server_processes import Outpost, outpost, wait_for
 
 # From right after the last byte until after the video was made, as far as one can tell from outside.
 DELAYS = (0.0, 0.05, 0.15, 0.4)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fault.crew import lives
-from tests.fault.outpost import wait_for
-from tests.wings import Prompter
+from tests.fault.server_processes import wait_for
+from tests.fault.worker_processes import lives
+from tests.support.process_pool import Prompter
 
 ROOT = Path(__file__).parents[2]
 

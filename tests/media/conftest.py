@@ -12,10 +12,10 @@ from threading import Lock
 import pytest
 
 from telecine.media.orders import Rung, Timing, Track
-from tests.media import drive
-from tests.media.nursery import Nursery
+from tests.media import child_driver
+from tests.media.fork_server import Nursery
 from tests.media.sources import KINDS
-from tests.media.theatre import Theatre, play, small
+from tests.media.transcode_env import Theatre, play, small
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,17 +24,17 @@ def children() -> Iterator[None]:
     if sys.platform != "linux":
         yield
         return
-    drive.nursery = Nursery()
+    child_driver.nursery = Nursery()
     yield
-    drive.nursery.close()
-    drive.nursery = None
+    child_driver.nursery.close()
+    child_driver.nursery = None
 
 
 @pytest.fixture(scope="module")
 def started_in_earnest() -> Iterator[None]:
     """Children of this module are started as a worker starts them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drive, "nursery", None)
+        patch.setattr(child_driver, "nursery", None)
         yield
 
 
@@ -76,12 +76,13 @@ def finished(source: Callable[[str], Path], tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="session")
 def looked(
     request: pytest.FixtureRequest, source: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], drive.Looked]]:
+) -> Iterator[Callable[[str], child_driver.Looked]]:
     """What is in the film of a kind. One thread looks ahead while tests encode: there are two cores to use."""
     folder = tmp_path_factory.mktemp("looked")
     with ThreadPoolExecutor(1) as ahead:
         looking = {
-            name: ahead.submit(lambda one=name: drive.look(source(one), folder / one)) for name in _asked(request)
+            name: ahead.submit(lambda one=name: child_driver.look(source(one), folder / one))
+            for name in _asked(request)
         }
         yield lambda name: looking[name].result()
         ahead.shutdown(cancel_futures=True)
@@ -102,7 +103,7 @@ def made_inits(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[s
     def made_once(grid: Timing, rungs: Sequence[Rung], tracks: Sequence[Track] = ()) -> dict[str, bytes]:
         plan = (grid.rate, grid.gop, tuple(rungs), tuple(tracks))
         if plan not in known:
-            known[plan] = drive.make_inits(grid, rungs, tracks, tmp_path_factory.mktemp("inits"))
+            known[plan] = child_driver.make_inits(grid, rungs, tracks, tmp_path_factory.mktemp("inits"))
         return known[plan]
 
     return made_once

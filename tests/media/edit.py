@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.media.shoot import Film, ffmpeg, shoot
+from tests.media.make_video import Film, ffmpeg, shoot
 
 _WAY_TO_ENTRY = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd")
 _ENTRY_FIELDS = 78

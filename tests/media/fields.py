@@ -11,7 +11,7 @@ from pathlib import Path
 
 import av
 
-from tests.media.paint import paint
+from tests.media.patterns import paint
 
 WIDTH, HEIGHT = 128, 64  # of a frame: whole macroblocks in each field
 _FRAME_BITS, _ORDER_BITS = 4, 8

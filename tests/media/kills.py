@@ -22,9 +22,9 @@ import asyncpg
 import psutil
 
 from telecine.settings import Settings
-from telecine.worker import forking
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, small, until
+from telecine.worker.media import fork_child
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.transcode_env import LADDER, Theatre, faults_of, numbers_of, small, until
 
 PROGRAM = Path(sys.executable).parent / "telecine"
 FRAMES = 756  # more than a fast machine makes while it waits for all kills
@@ -147,7 +147,7 @@ def media_children(pid: int) -> list[int]:
     found = []
     for child in psutil.Process(pid).children(recursive=True):
         try:
-            if child.name() == forking.CHILD:
+            if child.name() == fork_child.CHILD:
                 found.append(child.pid)
         except psutil.NoSuchProcess:
             continue

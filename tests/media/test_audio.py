@@ -17,15 +17,15 @@ from av.audio.fifo import AudioFifo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.boxes import Edit, fragments, read_init
-from telecine.media.child import audio
-from telecine.media.child.talk import Refused
+from telecine.media.child.protocol import Refused
+from telecine.media.child.sound import audio_track
+from telecine.media.mp4.boxes import Edit, fragments, read_init
 from telecine.media.orders import EncodeAudio, Segment, Track
 from telecine.media.source import Sound
-from tests.media import drive
-from tests.media.hand import carry_out
-from tests.media.paint import bursts
-from tests.media.shoot import Film, shoot
+from tests.media import child_driver
+from tests.media.in_process import carry_out
+from tests.media.make_video import Film, shoot
+from tests.media.patterns import bursts
 from tests.media.sources import KINDS
 from tests.media.test_scan import probed, scanned
 
@@ -48,8 +48,10 @@ def order_for(path: Path, folder: Path, **differs: object) -> EncodeAudio:
 
 def encoded(order: EncodeAudio, path: Path, folder: Path) -> tuple[list[Segment], bytes]:
     """The segments, and the track joined with its init."""
-    segments = carry_out(audio.run, order, folder, path).segments
-    return segments, audio.audio_init(order.track) + b"".join((folder / one.path).read_bytes() for one in segments)
+    segments = carry_out(audio_track.run, order, folder, path).segments
+    return segments, audio_track.audio_init(order.track) + b"".join(
+        (folder / one.path).read_bytes() for one in segments
+    )
 
 
 def decoded(data: bytes) -> list[array[float]]:
@@ -108,7 +110,7 @@ def test_segments_follow_on_each_other_and_are_exactly_as_long_as_the_film(sourc
 
     segments, _ = encoded(order, path, tmp_path)
 
-    init = read_init(audio.audio_init(order.track))
+    init = read_init(audio_track.audio_init(order.track))
     parts = [fragments((tmp_path / one.path).read_bytes(), init) for one in segments]
     assert [len(part) for part in parts] == [1, 1, 1]
     assert [part[0].sequence for part in parts] == [1, 2, 3]
@@ -123,12 +125,12 @@ def test_segments_follow_on_each_other_and_are_exactly_as_long_as_the_film(sourc
 
 
 def test_the_init_hides_the_priming_and_is_the_same_each_time() -> None:
-    init = read_init(audio.audio_init(STEREO))
+    init = read_init(audio_track.audio_init(STEREO))
 
     assert (init.kind, init.timescale, init.codecs) == ("soun", 48_000, "mp4a.40.2")
     assert init.edits == (Edit(duration=0, media_time=1024),)
-    assert audio.audio_init(STEREO) == audio.audio_init(STEREO)
-    assert audio.audio_init(STEREO) != audio.audio_init(Track(name="sound", channels=6, bitrate=384_000))
+    assert audio_track.audio_init(STEREO) == audio_track.audio_init(STEREO)
+    assert audio_track.audio_init(STEREO) != audio_track.audio_init(Track(name="sound", channels=6, bitrate=384_000))
 
 
 @pytest.mark.parametrize("have", [(0, 2), (0, 1, 2), (3,), (1, 3)])
@@ -147,7 +149,7 @@ def test_a_resumed_track_gets_the_same_bytes_for_what_it_lacks(
 def test_a_track_that_lacks_nothing_says_nothing(source: Kinds, tmp_path: Path) -> None:
     path = source("mp4-mono")
 
-    told = carry_out(audio.run, order_for(path, tmp_path, have=(0, 1, 2, 3)), tmp_path, path)
+    told = carry_out(audio_track.run, order_for(path, tmp_path, have=(0, 1, 2, 3)), tmp_path, path)
 
     assert told.segments == []
     assert told.result["made"] == 0
@@ -157,7 +159,7 @@ def test_the_sandboxed_child_makes_the_same_segments(source: Kinds, tmp_path: Pa
     path = source("mp4-h264")
     order = order_for(path, tmp_path)
 
-    said = drive.run(order, tmp_path / "child", source=path)
+    said = child_driver.run(order, tmp_path / "child", source=path)
 
     assert said.done["segments"] == 4
     assert said.segments == encoded(order, path, tmp_path)[0]
@@ -171,7 +173,7 @@ def test_every_border_is_the_nearest_frame_and_no_segment_is_empty(samples: int,
     borders = [sum(steps[:n], Fraction(0)) for n in range(len(steps))]
     borders = [one for one in borders if one * 48_000 < samples]
 
-    frames = audio.frame_borders(borders, samples, 48_000)
+    frames = audio_track.frame_borders(borders, samples, 48_000)
 
     assert frames[0] == 0
     assert frames[-1] == math.ceil(samples / 1024) + 1
@@ -241,7 +243,7 @@ def test_a_stream_without_a_sound_is_refused(tmp_path: Path) -> None:
     )
 
     with pytest.raises(Refused) as refused:
-        carry_out(audio.run, order, tmp_path, path)
+        carry_out(audio_track.run, order, tmp_path, path)
 
     assert refused.value.code == "no_sound"
 

@@ -10,12 +10,12 @@ import av
 import pytest
 from av.packet import Packet
 
-from telecine.media.child import audio
-from tests.media.hand import Told, carry_out
-from tests.media.paint import bursts
-from tests.media.shoot import Film, shoot
+from telecine.media.child.sound import audio_track
+from tests.media.in_process import Told, carry_out
+from tests.media.make_video import Film, shoot
+from tests.media.patterns import bursts
 from tests.media.test_audio import decoded, order_for
-from tests.media.theatre import Theatre, play, small
+from tests.media.transcode_env import Theatre, play, small
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def wiped(path: Path, which: Callable[[int, float], bool]) -> Path:
 
 
 def encoded(path: Path, folder: Path) -> Told:
-    return carry_out(audio.run, order_for(path, folder), folder, path)
+    return carry_out(audio_track.run, order_for(path, folder), folder, path)
 
 
 def test_a_second_half_that_cannot_be_decoded_is_counted_packet_by_packet(film: Path, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_second_half_that_cannot_be_decoded_is_counted_packet_by_packet(film: 
 
     told = encoded(bad, tmp_path)
 
-    init = audio.audio_init(order_for(bad, tmp_path).track)
+    init = audio_track.audio_init(order_for(bad, tmp_path).track)
     left, _ = decoded(init + b"".join((tmp_path / one.path).read_bytes() for one in told.segments))
     assert sorted(bursts(left, 48_000)) == [0, 1]
     assert abs(told.result["damaged"] - 1.7 * 48_000 / 1024) < 3

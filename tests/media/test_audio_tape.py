@@ -11,8 +11,8 @@ import av
 import pytest
 from av.audio.frame import AudioFrame
 
-from telecine.media.child.listening import Tape, blocks
-from telecine.media.child.mixing import matrix, pan
+from telecine.media.child.sound.audio_timeline import Tape, blocks
+from telecine.media.child.sound.downmix import matrix, pan
 
 TAPE = Tape(start=0, time_base=Fraction(1, 48_000), rate=48_000, channels=1, samples=10_000)
 

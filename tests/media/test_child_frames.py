@@ -12,15 +12,16 @@ import av
 import pytest
 from av.video.frame import VideoFrame
 
-from telecine.media.child import talk, video
-from telecine.media.child.frames import Frames
-from telecine.media.child.scaling import Scaler
-from telecine.media.child.talk import Refused
+from telecine.media.child import protocol
+from telecine.media.child.encode import chunk as video
+from telecine.media.child.pictures.frames import Frames
+from telecine.media.child.pictures.scale import Scaler
+from telecine.media.child.protocol import Refused
 from telecine.media.orders import EncodeVideo
-from tests.media import drive
-from tests.media.drive import Looked
-from tests.media.hand import Listener, Told, carry_out
-from tests.media.shoot import Film, shoot
+from tests.media import child_driver
+from tests.media.child_driver import Looked
+from tests.media.in_process import Listener, Told, carry_out
+from tests.media.make_video import Film, shoot
 from tests.media.test_child_video import BIG, chunk
 
 EVERY_TEN = {"x264-params": "keyint=10:min-keyint=10:scenecut=0:bframes=0"}
@@ -30,7 +31,7 @@ ONE_GOP = "keyint=100:min-keyint=100:scenecut=0:bframes=3:b-adapt=0"
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Looked:
     home = tmp_path_factory.mktemp("film")
-    return drive.look(shoot(home / "film.mp4", Film(options=EVERY_TEN, voices=())), home)
+    return child_driver.look(shoot(home / "film.mp4", Film(options=EVERY_TEN, voices=())), home)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def signs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         if isinstance(progress := message.get("progress"), float):
             said.append(progress)
 
-    monkeypatch.setattr(talk, "_BETWEEN_SIGNS", 0.0)
+    monkeypatch.setattr(protocol, "_BETWEEN_SIGNS", 0.0)
     monkeypatch.setattr(Listener, "say", listen)
     return said
 
@@ -145,7 +146,7 @@ def test_packets_that_give_no_frame_are_signs_of_life_too(film: Looked, signs: l
 def test_what_no_frame_refers_to_is_not_decoded_on_the_way_to_the_first_one(
     decoded: list[int | None], tmp_path: Path
 ) -> None:
-    film = drive.look(shoot(tmp_path / "film.mp4", Film(options={"x264-params": ONE_GOP}, voices=())), tmp_path)
+    film = child_driver.look(shoot(tmp_path / "film.mp4", Film(options={"x264-params": ONE_GOP}, voices=())), tmp_path)
     order = chunk(film, {BIG: [2]})
 
     sparing = encoded(order, film, tmp_path)
@@ -161,7 +162,7 @@ def test_what_no_frame_refers_to_is_not_decoded_on_the_way_to_the_first_one(
 
 def test_of_a_codec_that_does_not_say_it_everything_is_decoded(decoded: list[int | None], tmp_path: Path) -> None:
     shot = Film(codec="libx265", options={"x265-params": ONE_GOP + ":log-level=error"}, voices=())
-    film = drive.look(shoot(tmp_path / "film.mp4", shot), tmp_path)
+    film = child_driver.look(shoot(tmp_path / "film.mp4", shot), tmp_path)
     order = chunk(film, {BIG: [2]})
 
     encoded(order, film, tmp_path)

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from telecine.media import layers
-from telecine.media.child.canary import Canary
+from telecine.media import sandbox_layers
+from telecine.media.child.sandbox.canary import Canary
 from telecine.media.orders import Limits
-from telecine.media.plain import to_plain
-from tests.media import drive
+from telecine.media.plain_json import to_plain
+from tests.media import child_driver
 
 LIMIT = 1 << 30
 SECCOMP_REFUSES = (
@@ -74,7 +74,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
 
 @pytest.fixture(scope="module")
 def report(started_in_earnest: None, outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    said = drive.run(outside.order, tmp_path_factory.mktemp("scratch"))
+    said = child_driver.run(outside.order, tmp_path_factory.mktemp("scratch"))
     return Report(walls=said.lines[0]["sandbox"], tried=said.done["tried"])
 
 
@@ -82,7 +82,7 @@ def stands(report: Report, wall: str) -> bool:
     """Whether the wall is there. One that is not must be told as absent, never be taken for one that held."""
     if report.walls[wall]:
         return True
-    assert len(layers.offered().missing) > 0, f"{wall} is absent, and nobody says so"
+    assert len(sandbox_layers.offered().missing) > 0, f"{wall} is absent, and nobody says so"
     return False
 
 
@@ -100,7 +100,7 @@ def has_attributes(folder: Path) -> bool:
 def test_the_canary_would_sing_without_walls(outside: Outside, tmp_path: Path) -> None:
     program = (
         "import json, sys; from pathlib import Path; from telecine.media.child import canary, talk\n"
-        "from telecine.media.plain import from_plain\n"
+        "from telecine.media.plain_json import from_plain\n"
         "order = from_plain(canary.Canary, json.loads(sys.argv[1]))\n"
         "print(json.dumps(canary.run(order, talk.Talk(talk.Stdout(), source=None, scratch=Path.cwd()))))"
     )
@@ -181,7 +181,7 @@ def test_a_foreign_file_keeps_its_time_and_its_attributes(report: Report, outsid
     os.utime(secret, ns=(1, 1))
     had = has_attributes(outside.folder) and os.listxattr(secret)
 
-    said = drive.run(outside.order, outside.folder.parent / "scratch-again")
+    said = child_driver.run(outside.order, outside.folder.parent / "scratch-again")
 
     assert said.done["tried"]["utime"] is not None
     assert secret.stat().st_mtime_ns == 1
@@ -196,13 +196,13 @@ def test_memory_ends_at_the_limit(report: Report) -> None:
 def test_a_file_cannot_grow_beyond_its_limit(started_in_earnest: None, outside: Outside, tmp_path: Path) -> None:
     order = replace(outside.order, limits=Limits(file_bytes=2))
 
-    said = drive.run(order, tmp_path)
+    said = child_driver.run(order, tmp_path)
 
     assert "File too large" in said.done["tried"]["scratch"]
 
 
 def test_doctor_hears_what_a_child_will_find(report: Report) -> None:
-    offered = layers.offered()
+    offered = sandbox_layers.offered()
 
     assert offered.landlock == report.walls["landlock"]
     assert offered.tcp == report.walls["tcp"]
@@ -212,12 +212,12 @@ def test_doctor_hears_what_a_child_will_find(report: Report) -> None:
 
 
 def test_what_is_missing_is_said_in_words() -> None:
-    bare = layers.Layers(landlock=None, tcp=False, netns=False, seccomp=False, rlimits=True)
+    bare = sandbox_layers.Layers(landlock=None, tcp=False, netns=False, seccomp=False, rlimits=True)
     old = replace(bare, landlock=3, netns=True, seccomp=True)
 
     assert len(bare.missing) == 3
     assert old.missing == ("Landlock is too old for TCP rules",)
-    assert layers.Layers(landlock=7, tcp=True, netns=True, seccomp=True, rlimits=True).missing == ()
+    assert sandbox_layers.Layers(landlock=7, tcp=True, netns=True, seccomp=True, rlimits=True).missing == ()
 
 
 ALONE = """
@@ -259,7 +259,7 @@ def test_seccomp_alone_refuses_sockets_and_processes_in_every_thread_but_not_thr
     ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, check=True, timeout=30)
 
     found = json.loads(ran.stdout)
-    assert found["stands"] == layers.offered().seccomp
+    assert found["stands"] == sandbox_layers.offered().seccomp
     if not found["stands"]:
         return
     assert found["threads"] == ["PermissionError", "late"]

@@ -20,12 +20,12 @@ from typing import Any, BinaryIO
 import psutil
 import pytest
 
-from telecine.media.child.reader import BLOCK, Asked, Reader, SourceFailed
+from telecine.media.child.source.reader import BLOCK, Asked, Reader, SourceFailed
 from telecine.media.orders import EncodeVideo, plain_order
-from telecine.media.plain import to_plain
-from tests.media import drive
-from tests.media.drive import Looked
-from tests.media.shoot import Film, shoot
+from telecine.media.plain_json import to_plain
+from tests.media import child_driver
+from tests.media.child_driver import Looked
+from tests.media.make_video import Film, shoot
 from tests.media.test_child_video import BIG, chunk
 
 COMMAND = [sys.executable, "-I", "-m", "telecine.media.child"]
@@ -35,7 +35,7 @@ PATIENCE = 30
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Looked:
     home = tmp_path_factory.mktemp("film")
-    return drive.look(shoot(home / "film.mp4", Film(voices=())), home)
+    return child_driver.look(shoot(home / "film.mp4", Film(voices=())), home)
 
 
 @dataclass

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from av.filter.context import FilterContext
 
-from telecine.media.child import video
-from telecine.media.child.encoder import Encoder
-from telecine.media.child.scaling import Scaler
-from telecine.media.child.talk import Refused, Talk
-from telecine.media.child.video import in_a_row
-from telecine.media.grid import Chunk, timing_for
-from telecine.media.ladder import LADDERS, climb
+from telecine.media.child.encode import chunk as video
+from telecine.media.child.encode.chunk import in_a_row
+from telecine.media.child.encode.encoder import Encoder
+from telecine.media.child.pictures.scale import Scaler
+from telecine.media.child.protocol import Refused, Talk
+from telecine.media.ladders.ladder import LADDERS, climb
 from telecine.media.orders import EncodeVideo, Limits, Rung
-from tests.media import drive
-from tests.media.drive import Looked
-from tests.media.hand import Told, carry_out
-from tests.media.shoot import Film, Shot, shoot
+from telecine.media.timeline.grid import Chunk, timing_for
+from tests.media import child_driver
+from tests.media.child_driver import Looked
+from tests.media.in_process import Told, carry_out
+from tests.media.make_video import Film, Shot, shoot
 from tests.media.test_child_video import BIG, GRID, SMALL, chunk
 
 Turns = list[tuple[str, int]]
@@ -31,7 +31,7 @@ Turns = list[tuple[str, int]]
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Looked:
     home = tmp_path_factory.mktemp("film")
-    return drive.look(shoot(home / "film.mp4", Film(voices=())), home)
+    return child_driver.look(shoot(home / "film.mp4", Film(voices=())), home)
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def test_each_encoder_gets_eight_pictures_in_a_row(film: Looked, turns: Turns, t
 def test_a_still_that_stands_for_many_frames_does_not_wait(turns: Turns, tmp_path: Path) -> None:
     """Or a slide show would show nothing until the end of its chunk, and lose all of it in a crash."""
     slides = Film(rate=Fraction(1, 5), shots=(Shot(count=6),), voices=(), options={"x264-params": "keyint=1"})
-    film = drive.look(shoot(tmp_path / "slides.mp4", slides), tmp_path)
-    [order] = drive.video_orders(film, timing_for(film.index), [SMALL, BIG], [Chunk(first=0, count=3)], {})
+    film = child_driver.look(shoot(tmp_path / "slides.mp4", slides), tmp_path)
+    [order] = child_driver.video_orders(film, timing_for(film.index), [SMALL, BIG], [Chunk(first=0, count=3)], {})
 
     told = encoded(order, film, tmp_path)
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.boxes import fragments, read_init
 from telecine.media.colour import BT601
-from telecine.media.grid import Chunk
+from telecine.media.mp4.boxes import fragments, read_init
 from telecine.media.orders import EncodeVideo, Limits, Rung, Segment, Timing, Wanted
-from tests.media import drive
-from tests.media.drive import Looked, Said
-from tests.media.paint import paint, picture_hash, read_number
-from tests.media.shoot import Film, Shot, shoot
+from telecine.media.timeline.grid import Chunk
+from tests.media import child_driver
+from tests.media.child_driver import Looked, Said
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.patterns import paint, picture_hash, read_number
 
 Inits = Callable[..., dict[str, bytes]]
 GRID = Timing(rate=Fraction(25), frames=85, gop=25, per_segment=25)
@@ -34,7 +34,7 @@ SMALL = replace(BIG, name="small", width=160, height=90, crf=26)
 def film(tmp_path_factory: pytest.TempPathFactory) -> Looked:
     home = tmp_path_factory.mktemp("film")
     path = shoot(home / "film.mp4", Film(options={"x264-params": "keyint=40:bframes=3:open-gop=1"}, voices=()))
-    return drive.look(path, home)
+    return child_driver.look(path, home)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def inits(made_inits: Inits) -> dict[str, bytes]:
 
 def chunk(film: Looked, wanted: dict[Rung, Iterable[int]], inits: dict[str, bytes] | None = None) -> EncodeVideo:
     """An order for these segments of these rungs."""
-    whole, *_ = drive.video_orders(film, GRID, list(wanted), [Chunk(first=0, count=GRID.segments)], inits or {})
+    whole, *_ = child_driver.video_orders(film, GRID, list(wanted), [Chunk(first=0, count=GRID.segments)], inits or {})
     known = {one.rung.name: one.init for one in whole.wanted}
     missing = (Wanted(rung=rung, segments=tuple(some), init=known[rung.name]) for rung, some in wanted.items())
     return replace(whole, wanted=tuple(missing))
@@ -65,7 +65,7 @@ def body(said: Said, rung: str, number: int) -> bytes:
 
 
 def test_a_segment_is_what_its_line_says(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
-    said = drive.run(chunk(film, {BIG: [1, 3]}, inits), tmp_path, source=film.path)
+    said = child_driver.run(chunk(film, {BIG: [1, 3]}, inits), tmp_path, source=film.path)
 
     assert said.done["frames"] == 60  # from the first missing frame to the last: segment 2 is decoded on the way
     for segment in said.segments:
@@ -85,7 +85,7 @@ def test_a_segment_is_what_its_line_says(film: Looked, inits: dict[str, bytes], 
 
 
 def test_each_rung_gets_only_what_it_lacks(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
-    said = drive.run(chunk(film, {BIG: [0, 3], SMALL: [1, 2]}, inits), tmp_path, source=film.path)
+    said = child_driver.run(chunk(film, {BIG: [0, 3], SMALL: [1, 2]}, inits), tmp_path, source=film.path)
 
     assert sorted(pairs(said)) == [("big", 0), ("big", 3), ("small", 1), ("small", 2)]
     assert numbers(inits["small"], body(said, "small", 1), body(said, "small", 2)) == list(range(25, 75))
@@ -100,8 +100,8 @@ def test_a_rung_that_is_scaled_from_another_looks_the_same_when_that_one_is_ther
     twin = replace(small, name="twin")
     init = made_inits(GRID, (small,))["small"]
 
-    both = drive.run(chunk(film, {middle: [0], small: [0], twin: [0]}), tmp_path / "both", source=film.path)
-    alone = drive.run(chunk(film, {small: [0]}), tmp_path / "alone", source=film.path)
+    both = child_driver.run(chunk(film, {middle: [0], small: [0], twin: [0]}), tmp_path / "both", source=film.path)
+    alone = child_driver.run(chunk(film, {small: [0]}), tmp_path / "alone", source=film.path)
 
     seen = pictures(init + body(both, "small", 0))
     assert seen == pictures(init + body(both, "twin", 0)) == pictures(init + body(alone, "small", 0))
@@ -129,7 +129,7 @@ def smaller(frame: av.VideoFrame, *sizes: tuple[int, int]) -> av.VideoFrame:
 def test_several_threads_make_the_same_frames(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
     order = replace(chunk(film, {BIG: range(4), SMALL: [1]}, inits), limits=Limits(threads=3))
 
-    said = drive.run(order, tmp_path, source=film.path)
+    said = child_driver.run(order, tmp_path, source=film.path)
 
     assert numbers(inits["big"], *(body(said, "big", n) for n in range(4))) == list(range(85))
     assert numbers(inits["small"], body(said, "small", 1)) == list(range(25, 50))
@@ -137,11 +137,11 @@ def test_several_threads_make_the_same_frames(film: Looked, inits: dict[str, byt
 
 def test_what_a_killed_child_has_said_is_not_made_again(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
     order = chunk(film, {BIG: range(4), SMALL: range(4)}, inits)
-    first = drive.run(order, tmp_path / "1", source=film.path, on_segment=lambda one: one.number < 2)
+    first = child_driver.run(order, tmp_path / "1", source=film.path, on_segment=lambda one: one.number < 2)
     kept = [pair for pair in pairs(first) if pair[1] < 2]
 
     left = {rung: [n for n in range(4) if (rung.name, n) not in kept] for rung in (BIG, SMALL)}
-    second = drive.run(chunk(film, left, inits), tmp_path / "2", source=film.path)
+    second = child_driver.run(chunk(film, left, inits), tmp_path / "2", source=film.path)
 
     assert first.exit_code != 0
     assert not first.all("done")
@@ -153,7 +153,7 @@ def test_what_a_killed_child_has_said_is_not_made_again(film: Looked, inits: dic
 def test_an_encoder_that_makes_another_init_is_refused(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
     other = replace(BIG, family="x264-alt")  # the plan's init is that of x264
 
-    said = drive.run(chunk(film, {other: [0]}, inits), tmp_path, source=film.path)
+    said = child_driver.run(chunk(film, {other: [0]}, inits), tmp_path, source=film.path)
 
     assert said.error is not None
     assert (said.error["code"], said.error["permanent"]) == ("init_mismatch", True)
@@ -164,7 +164,7 @@ def test_an_encoder_that_makes_another_init_is_refused(film: Looked, inits: dict
 def test_a_rung_that_fails_leaves_the_others_alone(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
     hopeless = replace(SMALL, level="99")
 
-    said = drive.run(chunk(film, {BIG: [0, 1], hopeless: [0, 1]}, inits), tmp_path, source=film.path)
+    said = child_driver.run(chunk(film, {BIG: [0, 1], hopeless: [0, 1]}, inits), tmp_path, source=film.path)
 
     assert said.done["failed"] == ["small"]
     (failed,) = said.all("rung_failed")
@@ -173,7 +173,7 @@ def test_a_rung_that_fails_leaves_the_others_alone(film: Looked, inits: dict[str
 
 
 def test_an_encoder_that_this_machine_lacks_is_said(film: Looked, tmp_path: Path) -> None:
-    said = drive.run(chunk(film, {replace(BIG, family="videotoolbox"): [0]}), tmp_path, source=film.path)
+    said = child_driver.run(chunk(film, {replace(BIG, family="videotoolbox"): [0]}), tmp_path, source=film.path)
 
     assert said.error is not None
     assert said.error["code"] == "encoder_missing"
@@ -184,7 +184,7 @@ def test_a_frame_that_the_source_does_not_have_is_never_made_up(film: Looked, tm
     times = list(order.times)
     times[30] -= 1
 
-    said = drive.run(replace(order, times=tuple(times)), tmp_path, source=film.path)
+    said = child_driver.run(replace(order, times=tuple(times)), tmp_path, source=film.path)
 
     assert said.error is not None
     assert (said.error["code"], said.error["permanent"]) == ("frame_mismatch", True)
@@ -195,7 +195,7 @@ def test_a_frame_that_the_index_does_not_have_is_noticed(film: Looked, tmp_path:
     order = chunk(film, {BIG: [0]})
     left_out = (*order.times[:10], *order.times[11:])
 
-    said = drive.run(replace(order, times=left_out), tmp_path, source=film.path)
+    said = child_driver.run(replace(order, times=left_out), tmp_path, source=film.path)
 
     assert said.error is not None
     assert said.error["code"] == "frame_mismatch"
@@ -208,7 +208,9 @@ def test_frames_are_shown_twice_and_left_out_as_the_plan_says(
     order = chunk(film, {BIG: [0]}, inits)
     shown = [0, 0, 0, 3, 4, 6, *range(10, 28), 28]
 
-    said = drive.run(replace(order, times=tuple(order.times[n] for n in shown), drops=True), tmp_path, source=film.path)
+    said = child_driver.run(
+        replace(order, times=tuple(order.times[n] for n in shown), drops=True), tmp_path, source=film.path
+    )
 
     assert numbers(inits["big"], body(said, "big", 0)) == shown
 
@@ -218,7 +220,7 @@ def test_a_key_that_is_none_is_survived_by_going_further_back(
 ) -> None:
     order = chunk(film, {BIG: [1]}, inits)
 
-    said = drive.run(replace(order, keys=(order.times[20], order.times[24])), tmp_path, source=film.path)
+    said = child_driver.run(replace(order, keys=(order.times[20], order.times[24])), tmp_path, source=film.path)
 
     assert numbers(inits["big"], body(said, "big", 1)) == list(range(25, 50))
 
@@ -227,7 +229,7 @@ def test_a_memory_limit_is_named_when_it_is_hit(film: Looked, tmp_path: Path) ->
     huge = replace(BIG, width=3840, height=2160, level="5.2", preset="slow")
     limit = 400 << 20
 
-    said = drive.run(replace(chunk(film, {huge: [0]}), limits=Limits(memory=limit)), tmp_path, source=film.path)
+    said = child_driver.run(replace(chunk(film, {huge: [0]}), limits=Limits(memory=limit)), tmp_path, source=film.path)
 
     assert said.error is not None
     assert (said.error["code"], said.error["permanent"]) == ("out_of_memory", False)
@@ -237,7 +239,9 @@ def test_a_memory_limit_is_named_when_it_is_hit(film: Looked, tmp_path: Path) ->
 def test_a_cpu_limit_is_named_when_it_is_hit(film: Looked, tmp_path: Path) -> None:
     slow = replace(BIG, width=1280, height=720, level="5.2", preset="placebo")
 
-    said = drive.run(replace(chunk(film, {slow: range(4)}), limits=Limits(cpu_seconds=1)), tmp_path, source=film.path)
+    said = child_driver.run(
+        replace(chunk(film, {slow: range(4)}), limits=Limits(cpu_seconds=1)), tmp_path, source=film.path
+    )
 
     assert said.error is not None
     assert said.error["code"] == "out_of_cpu_time"
@@ -245,11 +249,11 @@ def test_a_cpu_limit_is_named_when_it_is_hit(film: Looked, tmp_path: Path) -> No
 
 def test_full_range_becomes_limited(inits: dict[str, bytes], tmp_path: Path) -> None:
     path = shoot(tmp_path / "full.mp4", Film(shots=(Shot(count=25),), settings={"color_range": 2}, voices=()))
-    looked = drive.look(path, tmp_path)
-    order = drive.video_orders(looked, replace(GRID, frames=25), [BIG], [Chunk(first=0, count=1)], {})[0]
+    looked = child_driver.look(path, tmp_path)
+    order = child_driver.video_orders(looked, replace(GRID, frames=25), [BIG], [Chunk(first=0, count=1)], {})[0]
     white = max(bytes(paint(0).planes[0]))
 
-    said = drive.run(order, tmp_path / "out", source=path)
+    said = child_driver.run(order, tmp_path / "out", source=path)
 
     with av.open(io.BytesIO(inits["big"] + body(said, "big", 0)), format="mp4") as shown:
         (frame, *_) = shown.decode(video=0)

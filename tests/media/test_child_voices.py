@@ -14,8 +14,8 @@ import tracemalloc
 import av.logging
 import pytest
 
-from telecine.media.child.complaints import Complaints
-from telecine.media.child.reader import Asked, SourceFailed
+from telecine.media.child.ffmpeg_log import Complaints
+from telecine.media.child.source.reader import Asked, SourceFailed
 
 LINES = 20_000
 
@@ -65,7 +65,7 @@ def test_what_was_said_of_one_film_is_neither_told_of_the_next_nor_hides_its_fau
 
 ENDLESS = """
 import asyncio, os, selectors
-from telecine.worker.mediachild import TAIL_BYTES, Tail
+from telecine.worker.media.media_child import TAIL_BYTES, Tail
 
 async def main():
     tail = Tail(os.open("/dev/urandom", os.O_RDONLY | os.O_NONBLOCK))  # there is always more

@@ -9,16 +9,16 @@ from pathlib import Path
 import av
 import pytest
 
+from telecine.apps.transcode.videos.progress import progress_of
 from telecine.media.limits import Bounds, check_index, check_source
-from telecine.videos.view import progress_of
-from tests.media.shoot import Film, Shot, Voice, shoot
-from tests.media.spoil import tuned_in_late, with_wrong_time, without_default_duration, without_first_packet
+from tests.media.corrupt import tuned_in_late, with_wrong_time, without_default_duration, without_first_packet
+from tests.media.make_video import Film, Shot, Voice, shoot
 from tests.media.test_probe import probed
 from tests.media.test_remux import remuxed
 from tests.media.test_scan import scanned
-from tests.media.theatre import Theatre, faults_of, numbers_of, play
-from tests.media.theatre import small as wishes
 from tests.media.timeline import Timeline, look
+from tests.media.transcode_env import Theatre, faults_of, numbers_of, play
+from tests.media.transcode_env import small as wishes
 
 X264 = {"x264-params": "keyint=25:min-keyint=25:scenecut=0:bframes=2:b-adapt=0"}
 FORMATS = {"ts": "mpegts", "mkv": "matroska", "flv": "flv"}

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.child import decode
-from telecine.media.child.audio import _Encoder, _muxed, _silent, audio_init
-from telecine.media.child.encoder import Encoder
-from telecine.media.child.talk import Refused
+from telecine.media.child.encode.encoder import Encoder
+from telecine.media.child.pictures import decode
+from telecine.media.child.protocol import Refused
+from telecine.media.child.sound.audio_track import _Encoder, _muxed, _silent, audio_init
 from telecine.media.orders import Decode, Rung, Timing, Track
-from tests.media import drive
-from tests.media.hand import carry_out
-from tests.media.paint import paint
+from tests.media import child_driver
+from tests.media.in_process import carry_out
+from tests.media.patterns import paint
 
 RUNG = Rung(name="180p", width=320, height=180, crf=18, maxrate=2_000_000, bufsize=4_000_000, level="1.3")
 TIMING = Timing(rate=Fraction(25), frames=30, gop=10, per_segment=10)
@@ -49,7 +49,7 @@ def test_a_whole_file_and_a_part_of_it_pass(film: tuple[bytes, list[bytes]], tmp
     order = Decode(files=("whole.mp4", "last.mp4"), frames=(30, 10))
 
     assert carry_out(decode.run, order, tmp_path).result == {"files": 2, "frames": 40}
-    assert drive.run(order, tmp_path).done == {"files": 2, "frames": 40}
+    assert child_driver.run(order, tmp_path).done == {"files": 2, "frames": 40}
 
 
 def test_a_missing_frame_is_found(film: tuple[bytes, list[bytes]], tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ import pytest
 from av.filter import Graph
 
 from telecine.media.colour import BT601
-from telecine.media.grid import Chunk
 from telecine.media.orders import Rung, Timing, Wanted
-from tests.media import drive
-from tests.media.drive import Looked, Said
-from tests.media.paint import paint, picture_hash
+from telecine.media.timeline.grid import Chunk
+from tests.media import child_driver
+from tests.media.child_driver import Looked, Said
+from tests.media.patterns import paint, picture_hash
 
 Inits = Callable[..., dict[str, bytes]]
 SIZE = (320, 176)
@@ -66,7 +66,7 @@ def film(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             frame.pts, frame.time_base = number, Fraction(1, 25)
             out.mux(stream.encode(frame))
         out.mux(stream.encode(None))
-    looked = drive.look(path, home)
+    looked = child_driver.look(path, home)
     assert looked.picture.interlaced
     return looked
 
@@ -102,9 +102,9 @@ def test_chunks_give_the_pictures_of_one_pass(
     segments: int, film: Looked, one_pass: list[av.VideoFrame], init: bytes, tmp_path: Path
 ) -> None:
     chunks = [Chunk(first=at, count=min(segments, 8 - at)) for at in range(0, 8, segments)]
-    orders = drive.video_orders(film, GRID, [WHOLE], chunks, {})
+    orders = child_driver.video_orders(film, GRID, [WHOLE], chunks, {})
 
-    spoken = [drive.run(order, tmp_path / str(nth), source=film.path) for nth, order in enumerate(orders)]
+    spoken = [child_driver.run(order, tmp_path / str(nth), source=film.path) for nth, order in enumerate(orders)]
 
     assert pictures(init, spoken) == [picture_hash(frame) for frame in one_pass]
     assert [said.done["frames"] for said in spoken] == [5 * chunk.count for chunk in chunks]
@@ -113,20 +113,20 @@ def test_chunks_give_the_pictures_of_one_pass(
 def test_rungs_that_lack_different_segments_get_the_same_pictures(
     film: Looked, one_pass: list[av.VideoFrame], init: bytes, tmp_path: Path
 ) -> None:
-    [order] = drive.video_orders(film, GRID, [WHOLE, SMALL], [Chunk(first=0, count=8)], {})
+    [order] = child_driver.video_orders(film, GRID, [WHOLE, SMALL], [Chunk(first=0, count=8)], {})
     even, odd = (0, 3, 4, 7), (1, 2, 5, 6)
 
     first = replace(order, wanted=(Wanted(rung=WHOLE, segments=even), Wanted(rung=SMALL, segments=odd)))
     second = replace(order, wanted=(Wanted(rung=WHOLE, segments=odd), Wanted(rung=SMALL, segments=even)))
-    spoken = [drive.run(one, tmp_path / str(nth), source=film.path) for nth, one in enumerate((first, second))]
+    spoken = [child_driver.run(one, tmp_path / str(nth), source=film.path) for nth, one in enumerate((first, second))]
 
     assert pictures(init, spoken) == [picture_hash(frame) for frame in one_pass]
 
 
 def test_deinterlaced_pictures_are_near_to_what_was_filmed(film: Looked, init: bytes, tmp_path: Path) -> None:
-    [order] = drive.video_orders(film, GRID, [WHOLE], [Chunk(first=0, count=8)], {})
+    [order] = child_driver.video_orders(film, GRID, [WHOLE], [Chunk(first=0, count=8)], {})
 
-    said = drive.run(order, tmp_path, source=film.path)
+    said = child_driver.run(order, tmp_path, source=film.path)
 
     data = init + b"".join((tmp_path / one.path).read_bytes() for one in said.segments)
     with av.open(io.BytesIO(data), format="mp4") as shown:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from telecine.apps.transcode.stages.child_calls import made_file
 from telecine.errors import ChildFailed
-from telecine.flows.transcode.talking import made_file
-from tests.media.shoot import ffmpeg
-from tests.media.theatre import Story, Theatre, play, small, until
+from tests.media.make_video import ffmpeg
+from tests.media.transcode_env import Story, Theatre, play, small, until
 
 Source = Callable[[str], Path]
 

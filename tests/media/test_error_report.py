@@ -11,10 +11,10 @@ from pathlib import Path
 import av.error
 import pytest
 
-from telecine.flows.transcode.flow import failed_by_system
+from telecine.apps.transcode.flow import failed_by_system
 from telecine.media.child.error_report import reason, report
-from telecine.media.child.reader import Reader, SourceFailed
-from telecine.media.child.talk import Refused
+from telecine.media.child.protocol import Refused
+from telecine.media.child.source.reader import Reader, SourceFailed
 
 SECRET = "/srv/scratch/worker-1/3-3/remuxed.mkv"
 READING = ("probe", "scan", "remux", "video", "audio")

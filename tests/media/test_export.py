@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.export import MASTER, NOTE, Export
-from telecine.media.film import Film
-from telecine.media.playlists import Kind
-from tests.films import a_film, a_timing, a_video, an_audio, upto
+from telecine.media.hls.export import MASTER, NOTE, Export
+from telecine.media.hls.playlists import Kind
+from telecine.media.hls.recorded_film import Film
+from tests.support.films import a_film, a_timing, a_video, an_audio, upto
 
 Shelf = Callable[[Kind, str, int], Path]
 

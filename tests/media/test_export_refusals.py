@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from telecine.errors import BadSpec
-from telecine.media.export import NOTE, Export
-from tests.films import a_film
+from telecine.media.hls.export import NOTE, Export
 from tests.media.test_export import a_shelf, files, folder
+from tests.support.films import a_film
 
 __all__ = ["folder"]
 

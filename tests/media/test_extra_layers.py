@@ -11,21 +11,21 @@ import av
 import pytest
 from av.sidedata.sidedata import Type
 
-from telecine.media.child import dolby_vision, probe
-from telecine.media.child.scaling import Scaler
-from telecine.media.child.side_data import LCEVC, VIEW_ID, side_data
-from telecine.media.child.talk import Refused
-from telecine.media.child.turning import Turn, of_frame
+from telecine.apps.transcode.videos.video_view import video_of
+from telecine.media.child.pictures.rotation import Turn, of_frame
+from telecine.media.child.pictures.scale import Scaler
+from telecine.media.child.protocol import Refused
+from telecine.media.child.source import dolby_vision, probe
+from telecine.media.child.source.side_data import LCEVC, VIEW_ID, side_data
 from telecine.media.colour import BT601
-from telecine.media.grid import Chunk
 from telecine.media.orders import Probe, Rung, Timing
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 from telecine.media.source import Source, retold
-from telecine.videos.standing import video_of
-from tests.media import drive, edit
-from tests.media.hand import carry_out
-from tests.media.shoot import Film, Shot, ffmpeg, shoot
-from tests.media.theatre import Theatre, numbers_of, play, small
+from telecine.media.timeline.grid import Chunk
+from tests.media import child_driver, edit
+from tests.media.in_process import carry_out
+from tests.media.make_video import Film, Shot, ffmpeg, shoot
+from tests.media.transcode_env import Theatre, numbers_of, play, small
 
 GRID = Timing(rate=Fraction(25), frames=25, gop=25, per_segment=25)
 RUNG = Rung(name="small", width=160, height=90, crf=26, maxrate=400_000, bufsize=800_000, level="3.0", colour=BT601)
@@ -151,11 +151,11 @@ def test_pictures_that_say_themselves_that_they_are_ipt_are_refused(tmp_path: Pa
 def test_no_captions_survive_in_the_pictures(family: str, tmp_path: Path) -> None:
     """The master playlist says CLOSED-CAPTIONS=NONE."""
     film = edit.shoot_with_sei(tmp_path / "film.mp4", SHORT, edit.CAPTIONS)
-    looked = drive.look(film, tmp_path)
+    looked = child_driver.look(film, tmp_path)
     rung = replace(RUNG, family=family)
 
-    said = drive.run(
-        drive.video_orders(looked, GRID, [rung], [Chunk(first=0, count=1)], {})[0], tmp_path / "out", source=film
+    said = child_driver.run(
+        child_driver.video_orders(looked, GRID, [rung], [Chunk(first=0, count=1)], {})[0], tmp_path / "out", source=film
     )
 
     with av.open(str(film)) as source:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from telecine.errors import ChildFailed
 from telecine.flow import Bench
-from tests.media.theatre import Theatre, faults_of, hooked, numbers_of, play, settings_in, small
+from tests.media.transcode_env import Theatre, faults_of, hooked, numbers_of, play, settings_in, small
 
 Source = Callable[[str], Path]
 FILM = "mp4-h264"

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from telecine import Bench, Done, Flow
-from telecine.flows.transcode.encoding import recorded
-from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.origin import AHEAD, DOWNLOADED, Ahead, opened
-from telecine.flows.transcode.plan import Origin
-from telecine.flows.transcode.source import find_origin
-from telecine.flows.transcode.spec import parse
+from telecine.apps.transcode.options import Options
+from telecine.apps.transcode.plan import Origin
+from telecine.apps.transcode.spec import parse
+from telecine.apps.transcode.stages.encode import recorded
+from telecine.apps.transcode.stages.source import find_origin
+from telecine.apps.transcode.stages.source_feed import AHEAD, DOWNLOADED, Ahead, opened
 from telecine.media.inputs import Gate
-from tests.media.theatre import Theatre, play
-from tests.s3 import KEY, SECRET, Bucket, serve_s3
-from tests.site import Request, serve
-from tests.slow import slow_line
+from tests.media.transcode_env import Theatre, play
+from tests.support.s3 import KEY, SECRET, Bucket, serve_s3
+from tests.support.throttled_proxy import slow_line
+from tests.support.web_server import Request, serve
 
 MIB = 1 << 20
 FILM = bytes(range(256)) * (20 * MIB // 256)

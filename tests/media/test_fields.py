@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from telecine.media.child.h264_fields import Field, FieldReader
+from telecine.media.child.timing.h264_fields import Field, FieldReader
 from tests.media.fields import fields_of, write, write_raw
-from tests.media.paint import read_number
-from tests.media.shoot import Film, Shot, shoot
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.patterns import read_number
 from tests.media.timeline import look
 
 FRAMES = 40

@@ -9,8 +9,8 @@ from sys import getrefcount
 import av
 from av.video.frame import VideoFrame
 
-from telecine.media.child.head import undecodable_head
-from tests.media.shoot import Film, Shot, shoot
+from telecine.media.child.source.head import undecodable_head
+from tests.media.make_video import Film, Shot, shoot
 
 X264 = {"x264-params": "keyint=25:min-keyint=25:scenecut=0:bframes=2:b-adapt=0"}
 FILM = Film(format="matroska", shots=(Shot(count=50, size=(128, 72)),), options=X264, voices=())

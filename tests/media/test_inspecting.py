@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from telecine.apps.transcode.stages.inspection import BadSegment, Inspection
 from telecine.artifacts import Artifacts
 from telecine.facts import Brief, JobId, Kept, Lease, Shelved, TaskId, WorkerId
-from telecine.flows.transcode.inspecting import BadSegment, Inspection
-from telecine.media.walk import walk
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import Theatre, play, small
+from telecine.media.mp4.box_walk import walk
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.transcode_env import Theatre, play, small
 
 
 @dataclass

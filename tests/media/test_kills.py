@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.media.kills import check, killed_again_and_again, long_film
-from tests.media.theatre import Theatre, play
+from tests.media.transcode_env import Theatre, play
 
 
 def test_a_film_whose_makers_are_killed_six_times_comes_out_whole(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from tests.media.shoot import Film, Shot, Voice, ffmpeg, shoot
+from tests.media.make_video import Film, Shot, Voice, ffmpeg, shoot
 from tests.media.test_probe import probed
 from tests.media.test_sound_extent import heard_in, transcoded
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.export import Export
-from telecine.media.film import Film
-from telecine.media.lint import check, check_folder
-from telecine.media.lint_media import Measured, measured
-from tests.films import upto
+from telecine.media.hls.export import Export
+from telecine.media.hls.lint import check, check_folder
+from telecine.media.hls.lint_media import Measured, measured
+from telecine.media.hls.recorded_film import Film
 from tests.media.cmaf import Shelf, a_real_film
+from tests.support.films import upto
 
 MASTER = "master.m3u8"
 HIGH, LOW = "video/h264-240p", "video/h264-180p"

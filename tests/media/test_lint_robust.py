@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telecine.media.boxes import InitFacts
-from telecine.media.export import Export
-from telecine.media.lint import check
-from telecine.media.lint_media import Measured, measured
-from telecine.media.lint_text import parse
+from telecine.media.hls.export import Export
+from telecine.media.hls.lint import check
+from telecine.media.hls.lint_media import Measured, measured
+from telecine.media.hls.lint_text import parse
+from telecine.media.mp4.boxes import InitFacts
 from tests.media.cmaf import a_real_film
 
 Files = dict[str, bytes]

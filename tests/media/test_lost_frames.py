@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.media.shoot import Film, Shot, shoot
+from tests.media.make_video import Film, Shot, shoot
 from tests.media.timeline import look
 
 NTSC = Fraction(1000, 1001)

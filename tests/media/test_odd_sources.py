@@ -11,17 +11,19 @@ from typing import Any
 import av
 import pytest
 
-from telecine.media.child import audio, probe, remux, scan
 from telecine.media.child.error_report import report
-from telecine.media.child.reader import Reader, SourceFailed
-from telecine.media.child.stream_copy import RecodedStream
-from telecine.media.child.talk import Refused, Talk
-from telecine.media.grid import Span
+from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.sound import audio_track
+from telecine.media.child.source import probe, remux
+from telecine.media.child.source.reader import Reader, SourceFailed
+from telecine.media.child.source.stream_copy import RecodedStream
+from telecine.media.child.timing import scan
 from telecine.media.orders import Probe, Scan, Track
 from telecine.media.planner import audio_order
-from tests.media.hand import Listener, carry_out
-from tests.media.paint import bursts, heard
-from tests.media.shoot import Film, Shot, Voice, ffmpeg, shoot
+from telecine.media.timeline.grid import Span
+from tests.media.in_process import Listener, carry_out
+from tests.media.make_video import Film, Shot, Voice, ffmpeg, shoot
+from tests.media.patterns import bursts, heard
 from tests.media.test_probe import probed
 from tests.media.test_remux import order_for, remuxed
 
@@ -209,7 +211,7 @@ def test_an_outage_of_a_far_source_never_ends_a_job_for_good(tmp_path: Path, suf
         (probe.run, Probe(size=found.size)),
         (scan.run, Scan(format=found.format, picture=found.picture, sounds=found.sounds)),
         (remux.run, order_for(path)),
-        (audio.run, audio_order(sound, Track(name="a"), SPAN, format=found.format)),
+        (audio_track.run, audio_order(sound, Track(name="a"), SPAN, format=found.format)),
     ]
     told = {}
     for operation, order in orders:

@@ -17,14 +17,14 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.boxes import read_init
 from telecine.media.colour import BT709
-from telecine.media.grid import Span
-from telecine.media.ladder import Ladder, Step, climb
+from telecine.media.ladders.ladder import Ladder, Step, climb
+from telecine.media.mp4.boxes import read_init
 from telecine.media.orders import Rung, Timing
-from tests.media import drive
-from tests.media.drive import Looked, Made
-from tests.media.paint import Unreadable, bursts, heard, picture_hash, read_number
+from telecine.media.timeline.grid import Span
+from tests.media import child_driver
+from tests.media.child_driver import Looked, Made
+from tests.media.patterns import Unreadable, bursts, heard, picture_hash, read_number
 from tests.media.sources import FILMS, Kind
 
 Films = Callable[[str], Path]
@@ -64,12 +64,14 @@ def test_every_frame_comes_once_and_in_order(
     source: Films, looked: Looks, made_inits: Inits, tmp_path: Path, name: str
 ) -> None:
     kind, film = FILMS[name], looked(name)
-    grid = drive.timing(film)
+    grid = child_driver.timing(film)
     rungs = climb(LADDER, film.picture, grid.rate).rungs
     inits = made_inits(grid, rungs)
-    chunks = drive.chunks_of(film, grid, grid.segments if name in SLOW else PER_CHUNK)
+    chunks = child_driver.chunks_of(film, grid, grid.segments if name in SLOW else PER_CHUNK)
 
-    made = drive.gather(drive.each(film, drive.video_orders(film, grid, rungs, chunks, inits), tmp_path))
+    made = child_driver.gather(
+        child_driver.each(film, child_driver.video_orders(film, grid, rungs, chunks, inits), tmp_path)
+    )
     shown = {name: show(one.after(inits[name])) for name, one in made.items()}
 
     assert film.picture.shown == kind.shown
@@ -95,12 +97,12 @@ def test_sound_is_cut_on_the_films_grid_and_stays_beside_it(
     looked: Looks, made_inits: Inits, tmp_path: Path, name: str
 ) -> None:
     kind, film = FILMS[name], looked(name)
-    span = drive.span(film)
-    orders = drive.audio_orders(film, span)
+    span = child_driver.span(film)
+    orders = child_driver.audio_orders(film, span)
     inits = made_inits(SOME_GRID, (), [order.track for order in orders])
 
-    told = drive.each(film, orders, tmp_path)
-    made = drive.gather(told)
+    told = child_driver.each(film, orders, tmp_path)
+    made = child_driver.gather(told)
 
     assert {one.done["damaged"] for one in told} == {0}
     assert [order.sound.language for order in orders] == [voice.language for voice in kind.voices]
@@ -119,13 +121,13 @@ def test_sound_that_is_cut_is_the_sound_that_is_not(
     looked: Looks, made_inits: Inits, tmp_path: Path, name: str
 ) -> None:
     film = looked(name)
-    order = drive.audio_orders(film, drive.span(film))[-1]
+    order = child_driver.audio_orders(film, child_driver.span(film))[-1]
     [init] = made_inits(SOME_GRID, (), [order.track]).values()
 
-    cut, uncut = drive.each(film, [order, replace(order, borders=order.borders[:1])], tmp_path)
+    cut, uncut = child_driver.each(film, [order, replace(order, borders=order.borders[:1])], tmp_path)
 
     assert len(cut.segments) == len(order.borders) > 1
-    [pieces], [whole] = drive.gather([cut]).values(), drive.gather([uncut]).values()
+    [pieces], [whole] = child_driver.gather([cut]).values(), child_driver.gather([uncut]).values()
     assert listen(pieces.after(init)) == listen(whole.after(init))
 
 
@@ -134,18 +136,20 @@ def test_a_damaged_film_is_told_and_what_is_left_of_it_is_shown(
     looked: Looks, made_inits: Inits, tmp_path: Path, name: str
 ) -> None:
     film = looked(name)
-    grid = drive.timing(film)
+    grid = child_driver.timing(film)
     rungs = climb(LADDER, film.picture, grid.rate).rungs
     inits = made_inits(grid, rungs)
-    chunks = drive.chunks_of(film, grid, PER_CHUNK)
+    chunks = child_driver.chunks_of(film, grid, PER_CHUNK)
 
-    strict = drive.each(film, drive.video_orders(film, grid, rungs, chunks, inits), tmp_path / "strict")
-    mending = drive.each(film, drive.video_orders(film, grid, rungs, chunks, inits, mend=True), tmp_path / "mending")
+    strict = child_driver.each(film, child_driver.video_orders(film, grid, rungs, chunks, inits), tmp_path / "strict")
+    mending = child_driver.each(
+        film, child_driver.video_orders(film, grid, rungs, chunks, inits, mend=True), tmp_path / "mending"
+    )
 
     refusals = [said.error for said in strict if said.error]
     assert film.times.damaged or refusals, "nobody would know"
     assert all(error["code"] == "frame_mismatch" and error["permanent"] for error in refusals)
-    made = drive.gather(mending)
+    made = child_driver.gather(mending)
     check_pieces(made["small"], grid)
     assert grid.rate == 25
     whole = [number for number in range(40) if number < 36 or "tail" in name]
@@ -243,8 +247,10 @@ def number_of(frame: av.VideoFrame) -> int | None:
 def in_one_pass(film: Looked, grid: Timing, rung: Rung, inits: dict[str, bytes], folder: Path) -> Shown:
     """The rung as one child makes it that decodes the film from begin to end."""
     assert rung.lossless
-    whole = drive.chunks_of(film, grid, grid.segments)
-    made = drive.gather(drive.each(film, drive.video_orders(film, grid, [rung], whole, inits), folder / "whole"))
+    whole = child_driver.chunks_of(film, grid, grid.segments)
+    made = child_driver.gather(
+        child_driver.each(film, child_driver.video_orders(film, grid, [rung], whole, inits), folder / "whole")
+    )
     check_pieces(made[rung.name], grid)
     return show(made[rung.name].after(inits[rung.name]))
 

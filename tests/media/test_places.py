@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.media.theatre import Theatre, faults_of, joined, numbers_of, play, renditions, seconds_in, small, until
-from tests.s3 import BUCKET, KEY, SECRET, Bucket, serve_s3
-from tests.site import Request, serve
+from tests.media.transcode_env import Theatre, faults_of, joined, numbers_of, play, renditions, seconds_in, small, until
+from tests.support.s3 import BUCKET, KEY, SECRET, Bucket, serve_s3
+from tests.support.web_server import Request, serve
 
 Source = Callable[[str], Path]
 PROGRAM = Path(sys.executable).parent / "telecine"

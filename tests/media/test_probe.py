@@ -9,16 +9,16 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.child import probe
-from telecine.media.child.talk import Refused
-from telecine.media.child.turning import Turn, of_matrix
+from telecine.media.child.pictures.rotation import Turn, of_matrix
+from telecine.media.child.protocol import Refused
+from telecine.media.child.source import probe
 from telecine.media.orders import Probe
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 from telecine.media.source import Picture, Source
-from tests.media import drive
-from tests.media.hand import carry_out
-from tests.media.paint import picture_hash
-from tests.media.shoot import Film, Shot, _turner, ffmpeg, packager, shoot
+from tests.media import child_driver
+from tests.media.in_process import carry_out
+from tests.media.make_video import Film, Shot, _turner, ffmpeg, packager, shoot
+from tests.media.patterns import picture_hash
 from tests.media.sources import KINDS
 
 Kinds = Callable[[str], Path]
@@ -97,8 +97,8 @@ def test_a_track_that_cannot_be_decoded_is_left_out_and_named(source: Kinds, tmp
 def test_the_sandboxed_child_finds_the_same_and_refuses_the_same(source: Kinds, tmp_path: Path) -> None:
     path = source("mp4-h264")
 
-    said = drive.run(Probe(size=path.stat().st_size), tmp_path / "good", source=path)
-    bad = drive.run(Probe(size=0), tmp_path / "bad", source=source("dash-manifest"))
+    said = child_driver.run(Probe(size=path.stat().st_size), tmp_path / "good", source=path)
+    bad = child_driver.run(Probe(size=0), tmp_path / "bad", source=source("dash-manifest"))
 
     assert from_plain(Source, said.done) == probed(path)
     assert bad.error is not None

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.stages.publish import working_files
 from telecine.facts import Shelved
-from telecine.flows.transcode.plan import Plan
-from telecine.flows.transcode.publishing import working_files
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 from telecine.wiring import housekeeping
-from tests.media.theatre import Theatre, faults_of, play, small, until
+from tests.media.transcode_env import Theatre, faults_of, play, small, until
 
 Source = Callable[[str], Path]
 Finished = Callable[[Path], None]

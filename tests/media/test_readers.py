@@ -7,11 +7,11 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.export import Export
+from telecine.media.hls.export import Export
 from tests.media.cmaf import TIMING, a_real_film
-from tests.media.paint import bursts, heard, read_number
+from tests.media.patterns import bursts, heard, read_number
 from tests.media.readers import ffmpeg_complaints, ffmpeg_frames, packager_complaints
-from tests.media.theatre import Theatre, play
+from tests.media.transcode_env import Theatre, play
 
 HIGH = "video/h264-240p"
 

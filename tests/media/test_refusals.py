@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from telecine.media.orders import EncodeVideo, Limits, Probe, Remux, Scan, Wanted
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 from telecine.media.source import Source
-from tests.media import drive
-from tests.media.drive import Said
+from tests.media import child_driver
+from tests.media.child_driver import Said
 from tests.media.sources import KINDS, REFUSED
 
 Films = Callable[[str], Path]
@@ -30,7 +30,7 @@ FOUND = [("mp4-fragmented", [100]), ("ts-hevc", [106]), ("webm-vp9", [106])]
 def test_what_is_no_film_is_refused_with_one_sentence_and_a_code(source: Films, tmp_path: Path, name: str) -> None:
     path = source(name)
 
-    said = drive.run(Probe(size=path.stat().st_size), tmp_path, source=path, patience=PATIENCE)
+    said = child_driver.run(Probe(size=path.stat().st_size), tmp_path, source=path, patience=PATIENCE)
 
     assert said.error is not None, said.lines
     assert said.error["code"] == REFUSED[name].refused
@@ -42,33 +42,33 @@ def test_what_is_no_film_is_refused_with_one_sentence_and_a_code(source: Films, 
 def test_a_playlist_is_not_opened_even_if_somebody_insists(source: Films, tmp_path: Path, name: str) -> None:
     path = source(name)
     for format in ("hls", "dash", "mov"):
-        said = drive.run(Scan(format=format, picture=None, sounds=()), tmp_path, source=path, patience=PATIENCE)
+        said = child_driver.run(Scan(format=format, picture=None, sounds=()), tmp_path, source=path, patience=PATIENCE)
 
         assert not said.all("done"), format
         check_sentence(said)
 
 
 def test_a_file_that_changed_since_it_was_planned_is_refused(source: Films, tmp_path: Path) -> None:
-    film = drive.look(source("mp4-h264"), tmp_path)
+    film = child_driver.look(source("mp4-h264"), tmp_path)
     [order] = video_orders(film, tmp_path)
 
     for other in ("mp4-audio-short", "m4a-audio-only", "text"):
-        said = drive.run(order, tmp_path / other, source=source(other), patience=PATIENCE)
+        said = child_driver.run(order, tmp_path / other, source=source(other), patience=PATIENCE)
 
         assert other == "mp4-audio-short" or not said.all("done")
     shifted = replace(order, times=tuple(time + 1 for time in order.times))
-    said = drive.run(shifted, tmp_path / "shifted", source=source("mp4-h264"), patience=PATIENCE)
+    said = child_driver.run(shifted, tmp_path / "shifted", source=source("mp4-h264"), patience=PATIENCE)
     assert said.error is not None
     assert said.error["code"] == "frame_mismatch"
     check_sentence(said)
 
 
 def test_an_encoder_whose_init_is_not_the_plans_makes_nothing(source: Films, tmp_path: Path) -> None:
-    film = drive.look(source("mp4-no-audio"), tmp_path)
+    film = child_driver.look(source("mp4-no-audio"), tmp_path)
     [order] = video_orders(film, tmp_path)
     other = tuple(Wanted(rung=one.rung, segments=one.segments, init="0" * 64) for one in order.wanted)
 
-    said = drive.run(replace(order, wanted=other), tmp_path / "other", source=film.path)
+    said = child_driver.run(replace(order, wanted=other), tmp_path / "other", source=film.path)
 
     assert not said.segments
     assert {told["code"] for told in said.all("rung_failed")} == {"init_mismatch"}
@@ -79,7 +79,7 @@ def test_an_encoder_whose_init_is_not_the_plans_makes_nothing(source: Films, tmp
 def test_flipped_and_cut_bytes_never_hang_or_silence_the_child(
     source: Films, tmp_path: Path, name: str, seeds: Sequence[int]
 ) -> None:
-    sane = drive.look(source(name), tmp_path / "sane")
+    sane = child_driver.look(source(name), tmp_path / "sane")
     for seed in seeds:
         path = spoilt(source(name), tmp_path / f"{seed}.{KINDS[name].suffix}", seed)
 
@@ -104,13 +104,13 @@ def check_sentence(said: Said) -> None:
     assert said.error["code"] != "child_error", f"a fault of ours: {message}\n{said.stderr[-1500:]}"
 
 
-def video_orders(film: drive.Looked, folder: Path) -> list[EncodeVideo]:
+def video_orders(film: child_driver.Looked, folder: Path) -> list[EncodeVideo]:
     from tests.media.test_partition import LADDER, climb
 
-    grid = drive.timing(film)
+    grid = child_driver.timing(film)
     rungs = climb(LADDER, film.picture, grid.rate).rungs
-    inits = drive.make_inits(grid, rungs, (), folder)
-    return drive.video_orders(film, grid, rungs, drive.chunks_of(film, grid, grid.segments), inits)
+    inits = child_driver.make_inits(grid, rungs, (), folder)
+    return child_driver.video_orders(film, grid, rungs, child_driver.chunks_of(film, grid, grid.segments), inits)
 
 
 def spoilt(path: Path, target: Path, seed: int) -> Path:
@@ -135,21 +135,21 @@ def spoilt(path: Path, target: Path, seed: int) -> Path:
     return target
 
 
-def everything_done_to(path: Path, sane: drive.Looked, folder: Path) -> Iterator[Said]:
+def everything_done_to(path: Path, sane: child_driver.Looked, folder: Path) -> Iterator[Said]:
     """Every operation that reads a source: with what the probe found, and with the plan of the film as it was."""
     limits = Limits(cpu_seconds=10)
-    probed = drive.run(Probe(size=path.stat().st_size), folder, source=path, patience=PATIENCE)
+    probed = child_driver.run(Probe(size=path.stat().st_size), folder, source=path, patience=PATIENCE)
     yield probed
     if probed.all("done"):
         found = from_plain(Source, probed.done)
         streams = (*([found.picture.stream] if found.picture else []), *(sound.stream for sound in found.sounds))
         scan = Scan(format=found.format, picture=found.picture, sounds=found.sounds, limits=limits)
-        yield drive.run(scan, folder, source=path, patience=PATIENCE)
-        yield drive.run(
+        yield child_driver.run(scan, folder, source=path, patience=PATIENCE)
+        yield child_driver.run(
             Remux(format=found.format, streams=streams, limits=limits), folder, source=path, patience=PATIENCE
         )
     if not sane.remuxed:
         [order] = video_orders(sane, folder / "inits")
-        yield drive.run(replace(order, limits=limits, mend=True), folder, source=path, patience=PATIENCE)
-        for sound in drive.audio_orders(sane, drive.span(sane)):
-            yield drive.run(replace(sound, limits=limits), folder, source=path, patience=PATIENCE)
+        yield child_driver.run(replace(order, limits=limits, mend=True), folder, source=path, patience=PATIENCE)
+        for sound in child_driver.audio_orders(sane, child_driver.span(sane)):
+            yield child_driver.run(replace(sound, limits=limits), folder, source=path, patience=PATIENCE)

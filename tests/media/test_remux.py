@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.child import remux
-from telecine.media.child.retiming import is_whole, retimed
-from telecine.media.child.talk import Refused
+from telecine.media.child.protocol import Refused
+from telecine.media.child.source import remux
+from telecine.media.child.timing.retiming import is_whole, retimed
 from telecine.media.orders import Remux
-from tests.media import drive
-from tests.media.hand import Told, carry_out
-from tests.media.paint import heard, read_number
-from tests.media.shoot import Film, Shot, Voice, ffmpeg, shoot
+from tests.media import child_driver
+from tests.media.in_process import Told, carry_out
+from tests.media.make_video import Film, Shot, Voice, ffmpeg, shoot
+from tests.media.patterns import heard, read_number
 from tests.media.sources import KINDS
 from tests.media.test_probe import probed
 from tests.media.test_scan import scanned
@@ -145,7 +145,7 @@ def test_the_sandboxed_child_makes_the_same_copy(source: Kinds, tmp_path: Path) 
     path = source("ts-missing-pts")
     _, copy = remuxed(path, tmp_path)
 
-    said = drive.run(order_for(path), tmp_path / "child", source=path)
+    said = child_driver.run(order_for(path), tmp_path / "child", source=path)
 
     assert (said.scratch / said.done["path"]).read_bytes() == copy.read_bytes()
 

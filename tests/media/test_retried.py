@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from telecine.apps.transcode.videos.failed_cleanup import Tidying
 from telecine.facts import Failed, JobId
 from telecine.flow import Bench, Flow
 from telecine.settings import Settings
-from telecine.videos.tidying import Tidying
 from telecine.wiring import built_in_flows
-from tests.media.theatre import Theatre, numbers_of, play, settings_in, small
+from tests.media.transcode_env import Theatre, numbers_of, play, settings_in, small
 
 Source = Callable[[str], Path]
 FRAMES = list(range(85))

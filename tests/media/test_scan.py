@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.child import scan
-from telecine.media.child.talk import Refused
+from telecine.media.child.protocol import Refused
+from telecine.media.child.timing import scan
 from telecine.media.orders import Scan
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 from telecine.media.source import Packets, Samples
-from tests.media.hand import Told, carry_out
-from tests.media.shoot import Film, Shot, shoot
+from tests.media.in_process import Told, carry_out
+from tests.media.make_video import Film, Shot, shoot
 from tests.media.sources import KINDS
 from tests.media.test_probe import probed
 

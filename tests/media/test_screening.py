@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from telecine.apps.transcode.videos.playlist_cache import Remembered, Screening
 from telecine.errors import NotFound
-from telecine.videos.screening import Remembered, Screening
 from telecine.wiring import open_artifacts
-from tests.media.theatre import Theatre, play
+from tests.media.transcode_env import Theatre, play
 
 Finished = Callable[[Path], None]
 

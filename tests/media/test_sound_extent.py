@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from telecine.videos.view import progress_of
-from tests.media.shoot import Film, Shot, Voice, ffmpeg, shoot
-from tests.media.theatre import Theatre, faults_of, joined, numbers_of, play, renditions, seconds_in, small
+from telecine.apps.transcode.videos.progress import progress_of
+from tests.media.make_video import Film, Shot, Voice, ffmpeg, shoot
+from tests.media.transcode_env import Theatre, faults_of, joined, numbers_of, play, renditions, seconds_in, small
 
 PICTURES = 50  # two seconds
 CLOCK = Fraction(3)  # when the first picture is shown, so that there is time before it

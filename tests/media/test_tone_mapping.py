@@ -10,16 +10,16 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.child import probe
-from telecine.media.child.scaling import Scaler
+from telecine.media.child.pictures.scale import Scaler
+from telecine.media.child.source import probe
 from telecine.media.colour import BT709, of_renditions
-from telecine.media.ladder import LADDERS, climb
+from telecine.media.ladders.ladder import LADDERS, climb
 from telecine.media.orders import Probe, Rung
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 from telecine.media.source import Picture, Source
 from telecine.media.tone_map import HLG, PQ, pq_code
-from tests.media.hand import carry_out
-from tests.media.shoot import Film, Shot, shoot
+from tests.media.in_process import carry_out
+from tests.media.make_video import Film, Shot, shoot
 from tests.media.sources import X265
 
 PATCH = 32  # pixels of one light

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.shown import JobView
-from telecine.media.lint_text import parse
-from telecine.videos.standing import Video, video_of
-from telecine.videos.view import Progress, progress_of
+from telecine.apps.transcode.videos.progress import Progress, progress_of
+from telecine.apps.transcode.videos.video_view import Video, video_of
+from telecine.engine.queries.view_models import JobView
+from telecine.media.hls.lint_text import parse
 from tests.media.sources import KINDS
-from tests.media.theatre import (
+from tests.media.transcode_env import (
     Theatre,
     faults_of,
     joined,
@@ -24,7 +24,7 @@ from tests.media.theatre import (
     small,
     theatre,
 )
-from tests.postgres import fresh_schema
+from tests.support.postgres import fresh_schema
 
 Source = Callable[[str], Path]
 FRAMES = list(range(85))

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from telecine.cli import previewing
-from telecine.cli.previewing import Preview
-from telecine.media.export import Export, FolderBusy
+from telecine.apps.transcode.cli import growing_folder
+from telecine.apps.transcode.cli.growing_folder import Preview
+from telecine.media.hls.export import Export, FolderBusy
 from telecine.world import World
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.theatre import LADDER, Theatre, faults_of, numbers_of, play, small
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.transcode_env import LADDER, Theatre, faults_of, numbers_of, play, small
 
 Source = Callable[[str], Path]
 PROGRAM = Path(sys.executable).parent / "telecine"
@@ -239,8 +239,8 @@ def test_a_preview_whose_folder_is_locked_is_told_once_and_tried_again(
             if self.tried < 3:
                 raise FolderBusy("another export is writing into out")
 
-    monkeypatch.setattr(previewing, "SECONDS", 0.0)
-    monkeypatch.setattr(previewing, "PAUSE", 0)
+    monkeypatch.setattr(growing_folder, "SECONDS", 0.0)
+    monkeypatch.setattr(growing_folder, "PAUSE", 0)
     locked = Locked()
     preview = Preview("film.mp4", locked, World())  # type: ignore[arg-type]
 

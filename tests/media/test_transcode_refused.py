@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
+from telecine.apps.transcode.videos.progress import progress_of
+from telecine.apps.transcode.videos.video_view import video_of
 from telecine.engine import Submission
-from telecine.engine.shown import JobView
+from telecine.engine.queries.view_models import JobView
 from telecine.errors import BadSpec
 from telecine.facts import Done, Outcome
 from telecine.flow import Bench, Flow
 from telecine.settings import Settings
-from telecine.videos.standing import video_of
-from telecine.videos.view import progress_of
 from telecine.wiring import built_in_flows
-from tests.media.shoot import Film, Shot, shoot
-from tests.media.spoil import lying_count, lying_sizes
-from tests.media.theatre import Theatre, faults_of, numbers_of, play, settings_in, small, until
+from tests.media.corrupt import lying_count, lying_sizes
+from tests.media.make_video import Film, Shot, shoot
+from tests.media.transcode_env import Theatre, faults_of, numbers_of, play, settings_in, small, until
 
 Source = Callable[[str], Path]
 

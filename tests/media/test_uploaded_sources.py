@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from telecine.apps.transcode.spec import digest, parse
 from telecine.errors import BadSpec
-from telecine.flows.transcode.spec import digest, parse
 from telecine.wiring import open_artifacts
 from tests.media.test_far_sources import in_bucket
-from tests.media.theatre import Theatre, numbers_of, play, small
-from tests.s3 import serve_s3
+from tests.media.transcode_env import Theatre, numbers_of, play, small
+from tests.support.s3 import serve_s3
 
 Source = Callable[[str], Path]
 ID = "0123456789abcdef" * 2

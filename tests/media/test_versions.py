@@ -8,25 +8,15 @@ from typing import Any
 
 import pytest
 
+from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.stages.stage_inputs import PLAN
+from telecine.apps.transcode.videos.progress import progress_of
+from telecine.apps.transcode.videos.start import begin
+from telecine.apps.transcode.videos.video_view import video_of
 from telecine.flow import Bench
-from telecine.flows.transcode.plan import Plan
-from telecine.flows.transcode.reading import PLAN
-from telecine.media.plain import from_plain
-from telecine.videos.beginning import begin
-from telecine.videos.standing import video_of
-from telecine.videos.view import progress_of
+from telecine.media.plain_json import from_plain
 from telecine.wiring import housekeeping, open_artifacts
-from tests.media.theatre import (
-    Theatre,
-    faults_of,
-    hooked,
-    numbers_of,
-    play,
-    settings_in,
-    small,
-    spec_of,
-    until,
-)
+from tests.media.transcode_env import Theatre, faults_of, hooked, numbers_of, play, settings_in, small, spec_of, until
 
 Source = Callable[[str], Path]
 FRAMES = list(range(85))

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from telecine.apps.transcode.videos.progress import Progress, Quality, progress_of
+from telecine.apps.transcode.videos.video_view import video_of
 from telecine.facts import JobId
 from telecine.flow import Bench
-from telecine.videos.standing import video_of
-from telecine.videos.view import Progress, Quality, progress_of
-from tests.media.theatre import LADDER, Theatre, hooked, play, settings_in, small, until
+from tests.media.transcode_env import LADDER, Theatre, hooked, play, settings_in, small, until
 
 Source = Callable[[str], Path]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.cli import Said, Shell
-from tests.media.theatre import settings_in, small, theatre
+from tests.media.transcode_env import settings_in, small, theatre
 
 Source = Callable[[str], Path]
 

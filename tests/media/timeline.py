@@ -10,17 +10,18 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from telecine.media.child import remux, scan
-from telecine.media.child.frames import Frames
-from telecine.media.child.reader import Descriptor, Reader
-from telecine.media.child.talk import Talk
-from telecine.media.grid import timing_for
-from telecine.media.index import Index, build_index
+from telecine.media.child.pictures.frames import Frames
+from telecine.media.child.protocol import Talk
+from telecine.media.child.source import remux
+from telecine.media.child.source.reader import Descriptor, Reader
+from telecine.media.child.timing import scan
 from telecine.media.orders import EncodeVideo, Remux, Scan
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 from telecine.media.source import Packets, Samples, Source, retold
-from tests.media.hand import Listener, Told, carry_out
-from tests.media.paint import read_number
+from telecine.media.timeline.grid import timing_for
+from telecine.media.timeline.index import Index, build_index
+from tests.media.in_process import Listener, Told, carry_out
+from tests.media.patterns import read_number
 from tests.media.test_probe import probed
 
 

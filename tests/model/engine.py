@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from telecine.engine.settle import digest_of
+from telecine.engine.leases.settle import digest_of
 from telecine.facts import HOUR, LEASE, Done, Expired, Fact, Mode, Overdue, Released, State, Status, Task, TaskId
 from telecine.graph import StageRow, advance
 from telecine.lifecycle import After, decide
-from tests.make import NOW, Loaded
 from tests.model.rows import Job, Lease, Place, Work
+from tests.support.builders import NOW, Loaded
 
 
 class Model:

@@ -4,7 +4,7 @@ from typing import Any
 
 from telecine.facts import State, Status
 from telecine.graph import Advance, Graph, StageRow, advance
-from tests.make import a_graph, a_stage
+from tests.support.builders import a_graph, a_stage
 
 LINE = a_graph(a_stage("cut"), a_stage("join", "cut"), a_stage("send", "join", phase=Status.UPLOADING_OUTPUTS))
 FORK = a_graph(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.boxes import Damaged, Edit, fragments, read_init, walk
+from telecine.media.mp4.boxes import Damaged, Edit, fragments, read_init, walk
 
 
 def box(kind: str, *parts: bytes) -> bytes:

@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 from asyncpg import PostgresSyntaxError, UndefinedFunctionError
 
-from telecine.dispatch.ending import QUIET_SECONDS, BugLog
 from telecine.dispatch.postgres import PostgresBell
+from telecine.dispatch.task_end import QUIET_SECONDS, BugLog
 from telecine.world import World
 
 

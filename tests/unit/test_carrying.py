@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import pytest
 
+from telecine.apps.transcode.plan import PICTURES, Origin, Plan, Sounding
+from telecine.apps.transcode.stages.carried_renditions import check_same_grid, same_tracks
 from telecine.errors import MediaRefused
-from telecine.flows.transcode.carrying import check_same_grid, same_tracks
-from telecine.flows.transcode.plan import PICTURES, Origin, Plan, Sounding
-from telecine.media.grid import timing_of
 from telecine.media.orders import Track
 from telecine.media.source import Picture, Sound
+from telecine.media.timeline.grid import timing_of
 
 SDR = Picture(stream=0, codec="h264", width=64, height=36, time_base=Fraction(1, 25))
 

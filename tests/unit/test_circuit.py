@@ -2,7 +2,7 @@
 
 from telecine.dispatch.circuit import Circuit
 from telecine.dispatch.hints import id_of
-from tests.make import Loaded
+from tests.support.builders import Loaded
 
 
 def test_it_opens_after_errors_in_a_row_and_says_so_once() -> None:

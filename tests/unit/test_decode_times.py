@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.decode_times import decode_times
+from telecine.media.mp4.decode_times import decode_times
 
 STEP = 1000
 

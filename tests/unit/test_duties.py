@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from telecine.engine.duties import Duties
+from telecine.engine.maintenance.background import Duties
 from telecine.errors import ArtifactError, Rejected, Unreachable
 
 

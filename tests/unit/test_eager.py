@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from telecine.worker.eager import Eager
+from telecine.worker.handlers.inline_run import Eager
 
 mood: ContextVar[str] = ContextVar("mood", default="none")
 

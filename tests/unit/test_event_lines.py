@@ -2,8 +2,8 @@
 
 import pytest
 
-from telecine.cli.events import _line
-from telecine.engine.stream import Event
+from telecine.cli.commands.events import _line
+from telecine.engine.events.stream import Event
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from telecine.facts import Done, Expired, Fact, Failed, Released, State, Task
 from telecine.lifecycle import After, Refusal, decide
 from tests.exhaustive import NOW, Bounds, Broken, Decide, Machine, search
-from tests.make import but
+from tests.support.builders import but
 
 SEARCHES = {
     "two workers, three leases, cancel, a person's retry": Bounds(workers=2, claims=1, tokens=3, generations=2),

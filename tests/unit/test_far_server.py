@@ -7,7 +7,7 @@ import pytest
 
 from telecine.errors import StoreBroken, TelecineError, Unreachable
 from telecine.triage import Verdict, triage
-from telecine.worker.far.server import KINDS, Barred, Server
+from telecine.worker.http.connection import KINDS, Barred, Server
 
 CLIENT_ERRORS = [
     httpx.LocalProtocolError,

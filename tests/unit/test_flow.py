@@ -6,7 +6,7 @@ from telecine import Done, Failed, Flow
 from telecine.errors import BadFlow
 from telecine.facts import Status
 from telecine.flow import outcome_of
-from tests.make import nothing
+from tests.support.builders import nothing
 
 
 def a_handler(bench: object) -> None: ...

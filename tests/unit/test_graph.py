@@ -5,7 +5,7 @@ import pytest
 from telecine.errors import BadFlow
 from telecine.facts import Policy, Status
 from telecine.graph import StageSpec, build, from_json, lane, lane_labels
-from tests.make import a_graph, a_stage
+from tests.support.builders import a_graph, a_stage
 
 
 def refusal(*stages: StageSpec, flow: str = "film") -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from telecine.worker.heart import Heart
-from telecine.worker.held import Held
-from telecine.worker.words import WorkerOptions
+from telecine.worker.attempts import Held
+from telecine.worker.engine_api import WorkerOptions
+from telecine.worker.heartbeat import Heart
 from telecine.world import World
 
 

@@ -9,7 +9,7 @@ from telecine import Done, Failed
 from telecine.errors import BadSpec
 from telecine.facts import Piece
 from telecine.json_limits import MAX_DEPTH, MAX_PIECES, MAX_VALUES, check_json
-from telecine.worker.outcome import of_return
+from telecine.worker.handlers.outcome import of_return
 
 
 @pytest.mark.parametrize("text", ["[" * 65, "[" * 65 + "]" * 65, '{"a":' * 65 + "1" + "}" * 65, "[" * 90_000])

@@ -6,7 +6,7 @@ import pytest
 
 from telecine.facts import LEASE, Done, Expired, Fact, Failed, Overdue, Released, State, Task
 from telecine.lifecycle import After, Refusal, decide
-from tests.make import NOW, Loaded, a_policy, a_task
+from tests.support.builders import NOW, Loaded, a_policy, a_task
 
 WORKER_FACTS = [Done(), Failed("no"), Failed("never", permanent=True), Released()]
 RECOVERY_FACTS = [Expired(), Overdue("stalled"), Overdue("timed_out")]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from telecine.facts import LEASE, Done, Expired, Fact, Failed, Overdue, Policy, Released, State, Task, TaskId
 from telecine.lifecycle import QUARANTINE_AFTER, REFUNDS, After, Refusal, decide
 from telecine.retry import backoff
-from tests.make import NOW, Loaded, but
+from tests.support.builders import NOW, Loaded, but
 
 facts = st.one_of(
     st.just(Done()),

@@ -3,8 +3,8 @@
 import pytest
 from rich.console import Console
 
-from telecine.cli.transcoding import File, picture
-from telecine.videos.view import Progress, Quality
+from telecine.apps.transcode.cli.transcode_progress import File, picture
+from telecine.apps.transcode.videos.progress import Progress, Quality
 
 RUNGS = tuple(
     Quality(

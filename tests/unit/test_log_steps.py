@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from telecine.cli.logs import command, figures
+from telecine.cli.commands.logs import command, figures
 
 RUNG = {"name": "720p", "width": 1280}
 ORDERS: list[tuple[dict[str, Any], str]] = [

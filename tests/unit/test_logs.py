@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from telecine.engine.keys import written
+from telecine.engine.accounts.keys import written
 from telecine.facts import JobId, Lease, TaskId, WorkerId
 from telecine.observe.logs import Formatter, shown, struck
 from telecine.worker.current import current_lease

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from telecine.flows.transcode.fetching import clock_warnings
+from telecine.apps.transcode.stages.fetch import clock_warnings
 from telecine.media.source import Sound, Source, retold
 
 

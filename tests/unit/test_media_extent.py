@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from telecine.media.extent import MAX_LEAD_SECONDS, extent_of
-from telecine.media.grid import timing_for
-from telecine.media.index import Index, build_index
 from telecine.media.source import Packets, Samples
+from telecine.media.timeline.extent import MAX_LEAD_SECONDS, extent_of
+from telecine.media.timeline.grid import timing_for
+from telecine.media.timeline.index import Index, build_index
 
 MILLI = Fraction(1, 1000)
 HOUR = Fraction(3600)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.grid import chunks_of, span_of, span_of_sound, timing_of
-from telecine.media.index import build_index
 from telecine.media.orders import Timing
-from telecine.media.plain import from_plain, to_plain
+from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.source import Packets, Samples
+from telecine.media.timeline.grid import chunks_of, span_of, span_of_sound, timing_of
+from telecine.media.timeline.index import build_index
 
 RATES = st.one_of(
     st.sampled_from([Fraction(24_000, 1001), Fraction(25), Fraction(60_000, 1001), Fraction(25, 2)]),

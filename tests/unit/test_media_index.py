@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telecine.errors import MediaRefused
-from telecine.media.grid import timing_for
-from telecine.media.index import Index, build_index
-from telecine.media.plain import from_plain, to_plain
+from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.source import Packets
+from telecine.media.timeline.grid import timing_for
+from telecine.media.timeline.index import Index, build_index
 
 MS = Fraction(1, 1000)
 STEPS = st.lists(st.integers(1, 250), min_size=1, max_size=120)

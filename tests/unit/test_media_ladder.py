@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telecine.errors import BadSpec
-from telecine.media.ladder import LADDERS, Climb, Ladder, Step, climb
-from telecine.media.ladder_spec import read_ladder
-from telecine.media.levels import LEVELS, in_blocks
-from telecine.media.plain import from_plain, to_plain
+from telecine.media.ladders.h264_levels import LEVELS, in_blocks
+from telecine.media.ladders.ladder import LADDERS, Climb, Ladder, Step, climb
+from telecine.media.ladders.ladder_spec import read_ladder
+from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.source import Picture
 
 FILM = Fraction(24)

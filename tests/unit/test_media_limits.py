@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 from telecine.errors import MediaRefused
-from telecine.media.index import build_index
 from telecine.media.limits import Bounds, check_index, check_source
 from telecine.media.source import Packets, Picture, Sound, Source
+from telecine.media.timeline.index import build_index
 
 PICTURE = Picture(stream=0, codec="h264", width=1920, height=1080, time_base=Fraction(1, 1000))
 SOUND = Sound(stream=1, codec="aac", rate=48_000, channels=2, time_base=Fraction(1, 48_000))

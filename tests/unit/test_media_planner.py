@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.grid import Chunk, span_of, timing_for
-from telecine.media.index import Index, build_index
-from telecine.media.ladder import LADDERS, climb
+from telecine.media.ladders.ladder import LADDERS, climb
 from telecine.media.orders import EncodeAudio, EncodeVideo, Rung, Timing, Track
-from telecine.media.plain import from_plain, to_plain
+from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.planner import (
     audio_order,
     missing,
@@ -23,6 +21,8 @@ from telecine.media.planner import (
     video_order,
 )
 from telecine.media.source import Packets, Picture, Sound
+from telecine.media.timeline.grid import Chunk, span_of, timing_for
+from telecine.media.timeline.index import Index, build_index
 
 PICTURE = Picture(stream=0, codec="h264", width=1920, height=1080, time_base=Fraction(1, 1000))
 RUNGS = climb(LADDERS["web-compact"], PICTURE, Fraction(25)).rungs

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.rates import STANDARD, USUAL, fit, output_rate, snap, typical
+from telecine.media.timeline.frame_rates import STANDARD, USUAL, fit, output_rate, snap, typical
 
 MS = Fraction(1, 1000)
 TS = Fraction(1, 90_000)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.ladder import LADDERS, Climb, Ladder, Step, climb, shared
+from telecine.media.ladders.ladder import LADDERS, Climb, Ladder, Step, climb, shared
 from telecine.media.source import Picture
 from tests.unit.test_media_ladder import ANY_LADDER, FILM, PICTURES, RATES, a_picture
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from telecine.media.child.splices import Cut, Splices, Track, find_splices
+from telecine.media.child.timing.splices import Cut, Splices, Track, find_splices
 
 
 def test_sound_that_goes_back_alone_is_put_behind_itself() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from telecine.errors import HandlerStopped
 from telecine.facts import Instant, JobId, Lease, TaskId, WorkerId
-from telecine.worker.held import Attempt
-from telecine.worker.moving import QUIET, SHARE, Moving
+from telecine.worker.attempts import Attempt
+from telecine.worker.handlers.transfer_progress import QUIET, SHARE, Moving
 
 
 class Clock:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from telecine.facts import Done, Failed, Piece
-from telecine.worker.outcome import of_return
+from telecine.worker.handlers.outcome import of_return
 
 
 @pytest.mark.parametrize("pieces", ["Ada", b"Ada", {"Ada": 1}, {"Ada"}, 3, None])

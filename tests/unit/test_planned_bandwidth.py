@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
+from telecine.media.hls.playlists import Kind, master
 from telecine.media.orders import Timing
-from telecine.media.playlists import Kind, master
-from tests.films import a_film, a_video
+from tests.support.films import a_film, a_video
 
 
 def uri(kind: Kind, rung: str, number: int) -> str:

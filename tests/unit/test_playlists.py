@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from telecine.errors import MediaError
 from telecine.media import languages
-from telecine.media.film import Film, peak
+from telecine.media.hls.playlists import iframes, master, media
+from telecine.media.hls.recorded_film import Film, peak
 from telecine.media.orders import Timing
-from telecine.media.playlists import iframes, master, media
-from tests.films import NTSC, a_film, a_timing, a_video, an_audio, an_init, uri
+from tests.support.films import NTSC, a_film, a_timing, a_video, an_audio, an_init, uri
 
 
 def lines(text: str, tag: str) -> list[str]:

@@ -3,7 +3,7 @@
 import random
 
 from telecine.retry import backoff
-from tests.make import Loaded, a_policy
+from tests.support.builders import Loaded, a_policy
 
 
 def test_the_defaults_are_ten_seconds_doubling_to_five_minutes() -> None:

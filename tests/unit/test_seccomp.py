@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from telecine.media.child import seccomp
-from telecine.media.child.syscalls import by_argument, refused
+from telecine.media.child.sandbox import seccomp
+from telecine.media.child.sandbox.syscalls import by_argument, refused
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 OWN = 4242

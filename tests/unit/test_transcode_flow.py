@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from telecine.flows.transcode.flow import transcode_flow
-from telecine.flows.transcode.options import Options
-from telecine.flows.transcode.plan import PICTURES
+from telecine.apps.transcode.flow import transcode_flow
+from telecine.apps.transcode.options import Options
+from telecine.apps.transcode.plan import PICTURES
 
 
 def test_what_looks_at_the_source_and_what_encodes_it_have_one_version() -> None:

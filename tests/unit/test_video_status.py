@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from telecine.engine.shown import JobLine, StageView
-from telecine.videos.status import Step, beside, status_of, step_of, steps_of
+from telecine.apps.transcode.videos.status import Step, beside, status_of, step_of, steps_of
+from telecine.engine.queries.view_models import JobLine, StageView
 
 JOB = JobLine(
     id=7, flow="transcode", owner="", subject=("video", "a"), status="pending", priority=5, progress=0.4,

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Message, Receive, Scope, Send
 
-from telecine.api.watch import Visit, Watch
+from telecine.api.http.request_id import Visit, Watch
 from telecine.observe.logs import Formatter
 from telecine.observe.requests import AccessLines, RequestMetrics, is_chatter
 

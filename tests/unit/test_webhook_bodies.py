@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.webhooks import check_url, letter_name, shown_key, signing_key
+from telecine.engine.webhooks.subscriptions import check_url, letter_name, shown_key, signing_key
 from telecine.errors import BadSpec
 from telecine.observe.alerts import ALERTS
-from telecine.observe.bodies import MOST_BYTES, body_of
-from telecine.observe.signing import signed
+from telecine.observe.webhook_bodies import MOST_BYTES, body_of
+from telecine.observe.webhook_signature import signed
 
 PUBLIC = "https://films.example"
 

@@ -13,8 +13,8 @@ from typing import Any, Self, TypeVar
 import asyncpg
 import uvloop
 
-from telecine.engine.audit import Auditor
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.maintenance.audit import Auditor
 from telecine.settings import Settings
 from telecine.wiring import Parts, migrate_database, open_engine
 

@@ -4,6 +4,6 @@ One module per subject, each with a `router`; `app` puts them together. Nothing 
 """
 
 from telecine.api.app import create_app
-from telecine.api.house import House
+from telecine.api.http.context import House
 
 __all__ = ["House", "create_app"]

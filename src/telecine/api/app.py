@@ -9,30 +9,17 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from telecine.api import (
-    docs,
-    flows,
-    health,
-    jobs,
-    keys,
-    live,
-    login,
-    media,
-    page,
-    problems,
-    stats,
-    tasks,
-    uploads,
-    videos,
-    webhooks,
-    workers,
-)
+from telecine.api import live, uploads
 from telecine.api import worker as remote
-from telecine.api.house import House
-from telecine.api.openapi import described
-from telecine.api.routing import Route, flat
-from telecine.api.walls import Walls
-from telecine.api.watch import Watch
+from telecine.api.http import problems
+from telecine.api.http.context import House
+from telecine.api.http.request_id import Watch
+from telecine.api.http.request_limits import Walls
+from telecine.api.http.routing import Route, flat
+from telecine.api.openapi.schema import described
+from telecine.api.routes import docs, flows, health, jobs, keys, login, page, stats, tasks, webhooks, workers
+from telecine.apps.transcode.http.media_routes import router as media_router
+from telecine.apps.transcode.http.video_routes import router as video_router
 
 ABOUT = """Durable media processing over HTTP.
 
@@ -41,7 +28,7 @@ Send a key as `Authorization: Bearer tcn_…`. Errors are `application/problem+j
 
 # What is asked most comes first: routes are tried in this order.
 ROUTERS = (
-    *jobs.routers, *remote.routers, *live.routers, tasks.router, videos.router, media.router, *uploads.routers,
+    *jobs.routers, *remote.routers, *live.routers, tasks.router, video_router, media_router, *uploads.routers,
     flows.router, workers.router, keys.router, webhooks.router, stats.router, login.router, health.router, docs.router,
 )  # fmt: skip
 

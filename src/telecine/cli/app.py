@@ -9,23 +9,9 @@ from typing import Annotated
 
 import typer
 
-from telecine.cli import (
-    common,
-    doctor,
-    events,
-    fleet,
-    jobs,
-    logs,
-    sample,
-    serve,
-    setup,
-    submit,
-    transcode,
-    videos,
-    watch,
-    webhooks,
-    worker,
-)
+from telecine.apps.transcode.cli import sample, transcode_command, videos_command
+from telecine.cli import common
+from telecine.cli.commands import doctor, events, fleet, jobs, logs, serve, setup, submit, watch, webhooks, worker
 from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, Database, complain, exit_code
 from telecine.cli.terminal import safe_streams
 from telecine.errors import TelecineError
@@ -65,7 +51,7 @@ def _options(
 
 
 PANELS = {
-    "Media": (transcode.transcode, videos.videos, videos.video, sample.sample),
+    "Media": (transcode_command.transcode, videos_command.videos, videos_command.video, sample.sample),
     "Jobs": (
         *(submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, jobs.edit, logs.logs),
         events.events,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from telecine.dispatch.line import Away, Line
+from telecine.dispatch.redis_pool import Away, Line
 
 # Of each lane, so many ids are offered at a time, and so many are kept at most.
 OFFERED = 128

@@ -19,8 +19,8 @@ from hashlib import sha256
 
 import asyncpg
 
-from telecine.dispatch.ending import BugLog, end
 from telecine.dispatch.local import LocalBell
+from telecine.dispatch.task_end import BugLog, end
 from telecine.world import World
 
 SPACING = 0.010

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from telecine.dispatch import EVENTS, Chime
-from telecine.dispatch.ear import Ear
 from telecine.dispatch.hints import Hints
-from telecine.dispatch.line import Line, Pulse
 from telecine.dispatch.local import LocalBell
-from telecine.dispatch.sender import Channels, Look, Sender
+from telecine.dispatch.redis_pool import Line, Pulse
+from telecine.dispatch.redis_sender import Channels, Look, Sender
+from telecine.dispatch.redis_subscriber import Ear
 from telecine.retry import Dice
 
 

@@ -11,19 +11,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from telecine.engine import claim as claiming
-from telecine.engine import control, holding, provisions, recovery, subjects, sweeping
-from telecine.engine import register as registering
-from telecine.engine.bookmarks import Bookmarks
-from telecine.engine.duties import Duties
-from telecine.engine.reception import Reception
-from telecine.engine.register import Registration
-from telecine.engine.shelf import Shelf
-from telecine.engine.shown import Page, SubjectLine, SubjectView
-from telecine.engine.stream import Stream
-from telecine.engine.submit import Submission, Submitted, Wanted, submit
-from telecine.engine.sweeping import Sweep
-from telecine.engine.views import Views
+from telecine.engine.events.stream import Stream
+from telecine.engine.jobs import control
+from telecine.engine.jobs import registration as registering
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.registration import Registration
+from telecine.engine.jobs.submit import Submission, Submitted, Wanted, submit
+from telecine.engine.leases import claim as claiming
+from telecine.engine.leases import lease_operations, recovery, task_inputs
+from telecine.engine.leases import sweep as sweeping
+from telecine.engine.leases.claim_cursor import Bookmarks
+from telecine.engine.leases.settle_batch import Reception
+from telecine.engine.leases.sweep import Sweep
+from telecine.engine.maintenance.background import Duties
+from telecine.engine.queries import subjects
+from telecine.engine.queries.view_models import Page, SubjectLine, SubjectView
+from telecine.engine.queries.views import Views
 from telecine.errors import NotFound, StoreError, Unreachable, WorkerGone
 from telecine.facts import (
     LEASE,
@@ -84,7 +87,7 @@ class Engine:
         self.may_hold_seen_lanes = True  # rows of `lane_seen`, perhaps from an earlier process
         self._bookmarks = Bookmarks(self.world.mono)
         self._reception = Reception(store, self.shelf, self.world)
-        self._slots = provisions.Slots(store, self.world)
+        self._slots = task_inputs.Slots(store, self.world)
         self.views = Views(store, self.shelf)
         self.events = Stream(store, world=self.world)
         self._flows: dict[str, tuple[int, Graph]] = {}
@@ -227,24 +230,26 @@ class Engine:
         return replace(brief, slots=fleet.slots, labels=fleet.labels)
 
     async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
-        return await self.store.read(lambda: provisions.artifacts(lease, stages, self.shelf))
+        return await self.store.read(lambda: task_inputs.artifacts(lease, stages, self.shelf))
 
     async def published(self, lease: Lease) -> list[Shelved]:
-        return await self.store.read(lambda: provisions.published(lease.subject))
+        return await self.store.read(lambda: task_inputs.published(lease.subject))
 
-    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: holding.Totals = holding.NOTHING) -> Orders:
+    async def beat(
+        self, worker: WorkerId, held: Sequence[Holding], totals: lease_operations.Totals = lease_operations.NOTHING
+    ) -> Orders:
         try:
-            return await self.store.run(lambda: holding.beat(worker, held, totals, self.lease))
+            return await self.store.run(lambda: lease_operations.beat(worker, held, totals, self.lease))
         except WorkerGone:
             await self.store.read(lambda: registering.check_not_revoked(worker))
             raise
 
     async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
-        await self.store.run(lambda: holding.keep(task_id, token, items, self.shelf))
+        await self.store.run(lambda: lease_operations.keep(task_id, token, items, self.shelf))
 
     async def log(self, lines: Sequence[Line]) -> None:
         if lines:
-            await self.store.run(lambda: holding.log(lines))
+            await self.store.run(lambda: lease_operations.log(lines))
 
     async def settle(self, words: Sequence[Word]) -> list[Answer]:
         """Report outcomes, any mixture."""

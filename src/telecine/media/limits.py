@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from telecine.errors import MediaRefused
-from telecine.media.index import Index
 from telecine.media.source import Picture, Source
+from telecine.media.timeline.index import Index
 
 LONGEST_SIDE = 16_384
 FASTEST = 240

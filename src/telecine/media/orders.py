@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any, ClassVar
 
-from telecine.media.plain import to_plain
+from telecine.media.plain_json import to_plain
 from telecine.media.source import Picture, Sound
 
 MIN_STEP = 10  # ticks per frame

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from telecine.media.grid import Chunk, Span, chunks_of
-from telecine.media.index import Index
 from telecine.media.orders import EncodeAudio, EncodeVideo, Limits, Rung, Timing, Track, Wanted
 from telecine.media.source import Picture, Sound
+from telecine.media.timeline.grid import Chunk, Span, chunks_of
+from telecine.media.timeline.index import Index
 
 POSTER_WIDTH = 1280
 POSTER_AT = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from telecine.engine.news import AlertRules, News
+from telecine.engine.webhooks.delivery_builder import AlertRules, News
 from telecine.facts import Millis
 
 STALE = "stale_job_recovered"

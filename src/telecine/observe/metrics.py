@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import generate_latest
 
-from telecine.engine.figures import Figures
-from telecine.engine.tally import BOUNDS
-from telecine.engine.vitals import FullHealth
+from telecine.engine.events.counters import BOUNDS
+from telecine.engine.queries.gauges import Figures
+from telecine.engine.queries.health import FullHealth
 from telecine.errors import StoreError
 from telecine.facts import SECOND
 

@@ -6,7 +6,7 @@ import logging
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-from telecine.observe.visits import Visit
+from telecine.observe.request_events import Visit
 
 log = logging.getLogger("telecine.access")
 

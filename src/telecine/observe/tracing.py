@@ -36,8 +36,8 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from telecine.facts import Answer, Done, Fact, Failed, Instant, Lease, Released
+from telecine.observe.request_events import Visit
 from telecine.observe.requests import is_untraced
-from telecine.observe.visits import Visit
 from telecine.worker.current import current_lease
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from telecine.errors import BadSpec, UnknownSetting
+from telecine.settings.addresses import redacted
 from telecine.settings.core import BEATS_PER_LEASE, cores
-from telecine.settings.places import redacted
 from telecine.settings.server import ServerSettings
 
 __all__ = ["BEATS_PER_LEASE", "PREFIX", "SECRETS", "Loaded", "Settings", "cores", "load", "redacted"]

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from telecine.settings.places import redacted
+from telecine.settings.addresses import redacted
 
 BEATS_PER_LEASE = 3
 SWEEPS_PER_LEASE = 5

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from telecine.settings.addresses import is_place
 from telecine.settings.core import CoreSettings, split
-from telecine.settings.places import is_place
 
 
 class MediaSettings(CoreSettings):

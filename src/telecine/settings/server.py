@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from telecine.settings.addresses import is_place
 from telecine.settings.core import split
 from telecine.settings.media import MediaSettings
-from telecine.settings.places import is_place
 
 ORIGIN = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/:@?#\[\]]+)(:[0-9]{1,5})?/?", re.IGNORECASE)
 AlertKind = Literal[

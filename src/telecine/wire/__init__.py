@@ -7,6 +7,6 @@ Both sides use the models in `said`; a field that is not known is refused, so a 
 `values` turns them into the nouns of `facts` and back.
 """
 
-from telecine.wire.joining import VERSION
+from telecine.wire.registration import VERSION
 
 __all__ = ["VERSION"]

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from telecine import worker as working
 from telecine.artifacts import Artifacts, S3Access, open_bucket
 from telecine.dispatch import Bell
-from telecine.dispatch.ending import DUTY_SECONDS, end
+from telecine.dispatch.task_end import DUTY_SECONDS, end
 from telecine.engine import Engine
-from telecine.engine.retention import Ages
+from telecine.engine.maintenance.retention import Ages
 from telecine.errors import ArtifactDamaged, BadSpec, SchemaMissing, Unreachable
 from telecine.facts import DAY, SECOND, Millis
 from telecine.flow import Flow
@@ -100,7 +100,7 @@ def _parts(settings: Settings, store: Store, bell: Bell, world: World) -> Parts:
 def built_in_flows(settings: Settings, *, shared: bool | None = None) -> list[Flow]:
     """The flows that Telecine brings along, with what their handlers need of the settings."""
     # Imported here: a command that starts no worker need not wait for them.
-    from telecine.flows.transcode import Options, transcode_flow  # noqa: PLC0415
+    from telecine.apps.transcode import Options, transcode_flow  # noqa: PLC0415
     from telecine.media.inputs import Gate  # noqa: PLC0415
     from telecine.media.limits import Bounds  # noqa: PLC0415
 
@@ -163,7 +163,7 @@ def s3_access(settings: Settings) -> S3Access:
 
 async def hardware_labels(parts: Parts) -> tuple[str, ...]:
     """What this machine's cards can encode, found by trial; nothing is tried where there is no card."""
-    from telecine.worker.trials import labels_of, possible  # noqa: PLC0415 - for workers only
+    from telecine.worker.media.encoder_probe import labels_of, possible  # noqa: PLC0415 - for workers only
 
     return await labels_of(possible(), parts.world)
 
@@ -200,7 +200,7 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequen
 
 async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:
     """Register the flows, then work until SIGTERM or SIGINT; a second signal ends at once."""
-    from telecine.wiring.observing import traced  # noqa: PLC0415 - it imports us
+    from telecine.wiring.observers import traced  # noqa: PLC0415 - it imports us
 
     make_scratch(settings.scratch)
     async with open_engine(settings, world=world, is_patient=True) as plain, traced(plain, "worker") as parts:
@@ -249,7 +249,7 @@ async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[No
 
 
 def _tidying(parts: Parts) -> Callable[[], Awaitable[int]]:
-    from telecine.videos.tidying import Tidying  # noqa: PLC0415 - only where it is wanted
+    from telecine.apps.transcode.videos.failed_cleanup import Tidying  # noqa: PLC0415 - only where it is wanted
 
     return Tidying(parts.engine).look
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from telecine.engine.duties import Duties
+from telecine.engine.maintenance.background import Duties
 from telecine.errors import Unreachable
 from telecine.store import Store
 from telecine.store.open import bring_up_to_date, check_schema, dialect_of

@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from telecine.api.problems import problem
+from telecine.api.http.problems import problem
 from telecine.wiring.connections import CLOSE_SECONDS, MIN_BODY_BYTES, Connection, ConnectionLimits
 
 # What is larger is refused while it arrives: the walls look only at whole heads.

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from telecine import worker as working
-from telecine.engine.remote import Remotes
+from telecine.engine.leases.remote_workers import Remotes
 from telecine.errors import BadSpec
 from telecine.plural import counted
 from telecine.settings import Settings
-from telecine.wire.joining import Terms, listed_name
+from telecine.wire.registration import Terms, listed_name
 from telecine.wiring import Parts, built_in_flows, make_scratch
-from telecine.wiring.observing import open_tracing
+from telecine.wiring.observers import open_tracing
 from telecine.worker.contact import Contact
-from telecine.worker.far import Barred, FarBell, FarWords, Server
+from telecine.worker.flow_source import FlowSource
+from telecine.worker.http import Barred, FarBell, FarWords, Server
+from telecine.worker.media.encoder_probe import labels_of, possible
 from telecine.worker.outbox import insist
-from telecine.worker.source import FlowSource
-from telecine.worker.trials import labels_of, possible
 from telecine.world import World
 
 log = logging.getLogger(__name__)
@@ -116,9 +116,9 @@ def read_key(path: Path | None) -> str:
 
 def for_workers(parts: Parts) -> dict[str, Any]:
     """What a house needs for workers that it does not trust."""
-    from telecine.flows.transcode.borrowing import MOVED, lend  # noqa: PLC0415 - only a server needs it
-    from telecine.flows.transcode.flow import NAME  # noqa: PLC0415
-    from telecine.flows.transcode.inspecting import Inspection  # noqa: PLC0415
+    from telecine.apps.transcode.flow import NAME  # noqa: PLC0415
+    from telecine.apps.transcode.stages.inspection import Inspection  # noqa: PLC0415
+    from telecine.apps.transcode.stages.source_lending import MOVED, lend  # noqa: PLC0415 - only a server needs it
 
     engine = parts.engine
     return {

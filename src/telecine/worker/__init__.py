@@ -10,18 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from telecine.worker.engine_api import Words, WorkerOptions
+    from telecine.worker.flow_source import FlowSource, load_flows
     from telecine.worker.housekeeping import Housekeeper, sweep_on
     from telecine.worker.loop import Worker
-    from telecine.worker.source import FlowSource, load_flows
-    from telecine.worker.words import Words, WorkerOptions
 
 _HOMES = {
-    "FlowSource": "telecine.worker.source",
+    "FlowSource": "telecine.worker.flow_source",
     "Housekeeper": "telecine.worker.housekeeping",
     "Worker": "telecine.worker.loop",
-    "WorkerOptions": "telecine.worker.words",
-    "Words": "telecine.worker.words",
-    "load_flows": "telecine.worker.source",
+    "WorkerOptions": "telecine.worker.engine_api",
+    "Words": "telecine.worker.engine_api",
+    "load_flows": "telecine.worker.flow_source",
     "sweep_on": "telecine.worker.housekeeping",
 }
 

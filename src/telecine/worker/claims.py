@@ -9,9 +9,9 @@ from functools import partial
 from telecine.dispatch import Bell
 from telecine.errors import StoreError, WorkerGone
 from telecine.facts import Holding, Lease, Mode
-from telecine.worker.held import Attempt, Held
+from telecine.worker.attempts import Attempt, Held
+from telecine.worker.engine_api import Words, WorkerOptions
 from telecine.worker.outbox import Outbox, insist
-from telecine.worker.words import Words, WorkerOptions
 from telecine.world import World
 
 

@@ -21,16 +21,16 @@ from typing import Any
 
 from telecine.facts import SECOND, Brief, Done, Fact, Failed, Released
 from telecine.flow import Flow, Handler, Run
-from telecine.worker.bench import HandlerBench
-from telecine.worker.conversation import run_in_child
+from telecine.worker.attempts import Attempt
 from telecine.worker.current import current_lease
-from telecine.worker.eager import Eager
-from telecine.worker.held import Attempt
+from telecine.worker.flow_source import FlowSource, home_of
+from telecine.worker.handlers.attempt_tools import Tools
+from telecine.worker.handlers.bench import HandlerBench
+from telecine.worker.handlers.handler_io import InlineVoice, ThreadVoice
+from telecine.worker.handlers.inline_run import Eager
+from telecine.worker.handlers.outcome import of_error, of_return, trace_of
 from telecine.worker.outbox import insist
-from telecine.worker.outcome import of_error, of_return, trace_of
-from telecine.worker.source import FlowSource, home_of
-from telecine.worker.tools import Tools
-from telecine.worker.voices import InlineVoice, ThreadVoice
+from telecine.worker.processes.child_attempt import run_in_child
 
 NOTHING_KEPT = Brief()
 

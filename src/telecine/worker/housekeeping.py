@@ -14,12 +14,12 @@ from contextlib import aclosing, suppress
 
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
-from telecine.engine.audit import Auditor
-from telecine.engine.clearing import clear
-from telecine.engine.deleting import put_away_deleted
-from telecine.engine.gone import clear_gone
-from telecine.engine.retention import NOTHING, Ages, Retired, retire, retire_versions
-from telecine.engine.shelf import Shelf
+from telecine.engine.jobs.delete_job import put_away_deleted
+from telecine.engine.jobs.delete_subject import clear_gone
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.maintenance.artifact_gc import clear
+from telecine.engine.maintenance.audit import Auditor
+from telecine.engine.maintenance.retention import NOTHING, Ages, Retired, retire, retire_versions
 from telecine.errors import StoreError
 from telecine.facts import MINUTE, SECOND, SWEEP, Millis
 from telecine.locks import Held, Locks

@@ -18,25 +18,25 @@ from contextlib import suppress
 
 from telecine.artifacts import Artifacts
 from telecine.dispatch import Bell
-from telecine.dispatch.ending import end
+from telecine.dispatch.task_end import end
 from telecine.errors import NotAllowed, StoreError, TelecineError, WorkerRevoked
 from telecine.facts import SECOND, Mode, Orders, Released
 from telecine.flow import CHILD, Flow
+from telecine.worker.artifact_place import OwnPlace, Place
+from telecine.worker.attempts import Attempt, Held
 from telecine.worker.claims import Claims
 from telecine.worker.current import about
+from telecine.worker.engine_api import Far, OpenWords, Sweeper, Words, WorkerOptions
 from telecine.worker.execution import Execution, Places, places_of
-from telecine.worker.heart import Heart
-from telecine.worker.held import Attempt, Held
+from telecine.worker.flow_source import FlowSource, load_flows
+from telecine.worker.handlers.attempt_tools import Tools
+from telecine.worker.handlers.recorder import Recorder
+from telecine.worker.handlers.scratch import Scratch
+from telecine.worker.heartbeat import Heart
 from telecine.worker.lanes import lanes_of
-from telecine.worker.nursery import Nursery
+from telecine.worker.media.fork_server import Nursery
 from telecine.worker.outbox import Outbox, insist
-from telecine.worker.place import OwnPlace, Place
-from telecine.worker.recorder import Recorder
 from telecine.worker.registration import registration_of
-from telecine.worker.scratch import Scratch
-from telecine.worker.source import FlowSource, load_flows
-from telecine.worker.tools import Tools
-from telecine.worker.words import Far, OpenWords, Sweeper, Words, WorkerOptions
 from telecine.world import World
 
 log = logging.getLogger(__name__)

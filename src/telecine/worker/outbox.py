@@ -13,10 +13,10 @@ from telecine.errors import Refused, Rejected, StoreBroken, StoreError, Telecine
 from telecine.facts import JUST_DONE, Answer, Done, Fact, Failed, Line, Released, Word
 from telecine.plural import counted
 from telecine.triage import Verdict, triage
+from telecine.worker.attempts import Attempt, Held, Key
 from telecine.worker.contact import Contact
 from telecine.worker.current import Observer, about
-from telecine.worker.held import Attempt, Held, Key
-from telecine.worker.words import Words
+from telecine.worker.engine_api import Words
 from telecine.world import World
 
 log = logging.getLogger(__name__)

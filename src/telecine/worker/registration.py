@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from importlib.metadata import version
 
-from telecine.engine.register import Registration
-from telecine.worker.words import WorkerOptions
+from telecine.engine.jobs.registration import Registration
+from telecine.worker.engine_api import WorkerOptions
 from telecine.world import World
 
 

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from telecine.api.auth import Needs, address_of
-from telecine.api.house import House, house_of
-from telecine.engine.keys import Caller, Scope
-from telecine.engine.tickets import spend
+from telecine.api.http.auth import Needs, address_of
+from telecine.api.http.context import House, house_of
+from telecine.engine.accounts.keys import Caller, Scope
+from telecine.engine.accounts.tickets import spend
 from telecine.errors import KeyInvalid, NotAllowed
 from telecine.settings import Settings
 

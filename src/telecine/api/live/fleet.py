@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from telecine.engine.announcing import Told
-from telecine.engine.fleet import WorkerView
+from telecine.engine.events.event_context import Told
+from telecine.engine.queries.fleet import WorkerView
 
 GONE = ("worker.left", "worker.lost")
 

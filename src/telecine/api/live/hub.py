@@ -15,17 +15,17 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 
-from telecine.api.house import House
+from telecine.api.http.context import House
+from telecine.api.live.encoders import Line, passing
+from telecine.api.live.filters import Place, Wanted
 from telecine.api.live.fleet import Fleet
-from telecine.api.live.plain import ENDS
+from telecine.api.live.periodic import ALIVE, KEYS, Ticking
 from telecine.api.live.reader import Reader
 from telecine.api.live.ring import Given, Ring, worded
-from telecine.api.live.ticking import ALIVE, KEYS, Ticking
-from telecine.api.live.voices import Line, passing
-from telecine.api.live.wanted import Place, Wanted
-from telecine.engine.announcing import Announcer, Page, Told
-from telecine.engine.shown import Subject
-from telecine.engine.stream import Reset
+from telecine.api.live.sse_events import ENDS
+from telecine.engine.events.event_context import Announcer, Page, Told
+from telecine.engine.events.stream import Reset
+from telecine.engine.queries.view_models import Subject
 from telecine.errors import StoreError, TooMany
 
 log = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from telecine.api.live.encoders import Voice
+from telecine.api.live.filters import Place, Wanted
 from telecine.api.live.ring import Given
-from telecine.api.live.voices import Voice
-from telecine.api.live.wanted import Place, Wanted
-from telecine.engine.keys import Caller
-from telecine.engine.stream import Reset
+from telecine.engine.accounts.keys import Caller
+from telecine.engine.events.stream import Reset
 
 if TYPE_CHECKING:
     from telecine.api.live.hub import Hub

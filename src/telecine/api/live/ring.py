@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from telecine.api.live.voices import Voice, spoken
-from telecine.api.live.wanted import Place, Wanted
-from telecine.engine.announcing import Page, Told
+from telecine.api.live.encoders import Voice, spoken
+from telecine.api.live.filters import Place, Wanted
+from telecine.engine.events.event_context import Page, Told
 
 MOST_EVENTS = 4_000
 # What a reader is given in one go; then it is asked whether it can take more.

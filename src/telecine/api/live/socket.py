@@ -17,18 +17,18 @@ from typing import Any
 from fastapi import WebSocket, WebSocketDisconnect
 from starlette.websockets import WebSocketState
 
-from telecine.api.auth import Anybody
-from telecine.api.house import House, house_of
+from telecine.api.http.auth import Anybody
+from telecine.api.http.context import House, house_of
+from telecine.api.http.problems import of_error
+from telecine.api.http.routing import Router
 from telecine.api.live.admission import Listens
-from telecine.api.live.chain import CHAIN
+from telecine.api.live.chain_events import CHAIN
+from telecine.api.live.filters import Place, Wanted, place_in, wanted_by
 from telecine.api.live.hub import Hub, hub_of
 from telecine.api.live.reader import Hello, Reader
+from telecine.api.live.snapshot import snapshot
 from telecine.api.live.sse import GOODBYE_SECONDS, check_job, first_of
-from telecine.api.live.standing import snapshot
-from telecine.api.live.wanted import Place, Wanted, place_in, wanted_by
-from telecine.api.problems import of_error
-from telecine.api.routing import Router
-from telecine.engine.keys import Caller
+from telecine.engine.accounts.keys import Caller
 from telecine.errors import BadSpec, StoreError, TelecineError
 
 log = logging.getLogger(__name__)

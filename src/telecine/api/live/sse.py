@@ -13,18 +13,18 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
-from telecine.api.answers import answer
-from telecine.api.auth import Owner
-from telecine.api.house import Here
+from telecine.api.http.auth import Owner
+from telecine.api.http.context import Here
+from telecine.api.http.json_response import answer
+from telecine.api.http.problems import answers, of_error
+from telecine.api.http.routing import Router
 from telecine.api.live.admission import Listener
+from telecine.api.live.filters import Place, Wanted, place_in, wanted_by
 from telecine.api.live.hub import Hub, hub_of
-from telecine.api.live.plain import PLAIN
 from telecine.api.live.reader import Hello, Reader
-from telecine.api.live.standing import snapshot
-from telecine.api.live.wanted import Place, Wanted, place_in, wanted_by
-from telecine.api.problems import answers, of_error
-from telecine.api.routing import Router
-from telecine.engine.tickets import LIFE, make
+from telecine.api.live.snapshot import snapshot
+from telecine.api.live.sse_events import PLAIN
+from telecine.engine.accounts.tickets import LIFE, make
 from telecine.errors import NotFound, StoreError, TooMany
 from telecine.facts import SECOND
 

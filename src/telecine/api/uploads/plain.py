@@ -5,17 +5,17 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from telecine.api.answers import answer
-from telecine.api.auth import Owner
-from telecine.api.house import Here
-from telecine.api.problems import answers
-from telecine.api.routing import Router
+from telecine.api.http.auth import Owner
+from telecine.api.http.context import Here
+from telecine.api.http.json_response import answer
+from telecine.api.http.problems import answers
+from telecine.api.http.routing import Router
 from telecine.api.uploads import tus
-from telecine.api.uploads.desk import Desk, desk_of
-from telecine.api.uploads.shown import UploadShown, headers_of, shown
+from telecine.api.uploads.response import UploadShown, headers_of, shown
 from telecine.api.uploads.tus import TusError, TusRoute
-from telecine.engine.uploads import CHECKING, DONE, REFUSED, Upload
-from telecine.videos.uploaded import wishes_of
+from telecine.api.uploads.upload_service import Desk, desk_of
+from telecine.apps.transcode.videos.from_upload import wishes_of
+from telecine.engine.uploads.records import CHECKING, DONE, REFUSED, Upload
 
 router = Router(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
 

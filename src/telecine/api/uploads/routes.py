@@ -10,20 +10,20 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
-from telecine.api.answers import answer
-from telecine.api.auth import Anybody, Owner, visible
-from telecine.api.house import Here, House
-from telecine.api.problems import answers
-from telecine.api.routing import Router
+from telecine.api.http.auth import Anybody, Owner, visible
+from telecine.api.http.context import Here, House
+from telecine.api.http.json_response import answer
+from telecine.api.http.problems import answers
+from telecine.api.http.routing import Router
 from telecine.api.uploads import tus
-from telecine.api.uploads.desk import Desk, desk_of
 from telecine.api.uploads.disk import NAME
-from telecine.api.uploads.shown import UploadList, UploadShown, headers_of, shown
+from telecine.api.uploads.response import UploadList, UploadShown, headers_of, shown
 from telecine.api.uploads.tus import CONTENT, Spoken, TusError, TusRoute
-from telecine.engine.keys import Caller
-from telecine.engine.uploads import CHECKING, DONE, OPEN, REFUSED, Upload, none_such
+from telecine.api.uploads.upload_service import Desk, desk_of
+from telecine.apps.transcode.videos.from_upload import wishes_of
+from telecine.engine.accounts.keys import Caller
+from telecine.engine.uploads.records import CHECKING, DONE, OPEN, REFUSED, Upload, none_such
 from telecine.errors import Conflict, TooLarge
-from telecine.videos.uploaded import wishes_of
 
 router = Router(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
 

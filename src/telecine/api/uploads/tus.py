@@ -17,9 +17,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from telecine.api.problems import KIND, of_error
-from telecine.api.routing import Route
-from telecine.api.watch import current_id
+from telecine.api.http.problems import KIND, of_error
+from telecine.api.http.request_id import current_id
+from telecine.api.http.routing import Route
 from telecine.errors import TelecineError
 from telecine.facts import SECOND, Instant
 

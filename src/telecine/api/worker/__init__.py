@@ -8,10 +8,10 @@ A worker is not believed: its number must belong to its key, and it sees and cha
 
 from __future__ import annotations
 
-from telecine.api.worker.joining import router as joining
-from telecine.api.worker.keeping import router as keeping
+from telecine.api.worker.artifact_bytes import router as storing
+from telecine.api.worker.artifacts import router as keeping
+from telecine.api.worker.leases import router as working
+from telecine.api.worker.registration import router as joining
 from telecine.api.worker.sources import router as sources
-from telecine.api.worker.storing import router as storing
-from telecine.api.worker.working import router as working
 
 routers = (joining, working, keeping, storing, sources)

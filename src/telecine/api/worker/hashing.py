@@ -12,7 +12,7 @@ from pathlib import Path
 
 from telecine.artifacts import Moved, Stored
 from telecine.errors import Conflict
-from telecine.wire.said import Digest
+from telecine.wire.messages import Digest
 
 MOST_KNOWN = 1_000
 AT_ONCE = 2

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 
-from telecine.api.house import House
+from telecine.api.http.context import House
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import Header
 from starlette.responses import Response
 
-from telecine.api.problems import problem
-from telecine.api.ranges import UnsatisfiableRange, range_in
+from telecine.api.http.problems import problem
+from telecine.api.http.ranges import UnsatisfiableRange, range_in
 
 # More than that comes in several answers.
 MOST_READ = 16 << 20

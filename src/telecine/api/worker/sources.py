@@ -8,17 +8,17 @@ from pathlib import Path
 
 from starlette.responses import Response
 
-from telecine.api.answers import answer
-from telecine.api.auth import Worker
-from telecine.api.problems import answers
-from telecine.api.routing import Router
+from telecine.api.http.auth import Worker
+from telecine.api.http.json_response import answer
+from telecine.api.http.problems import answers
+from telecine.api.http.routing import Router
 from telecine.api.worker.hashing import hash_source
 from telecine.api.worker.ranges import MOST_READ, RangeHeader, ranged
-from telecine.api.worker.room import Here, Room
+from telecine.api.worker.worker_state import Here, Room
 from telecine.artifacts import Moved, Stored
-from telecine.engine.keys import Caller
+from telecine.engine.accounts.keys import Caller
 from telecine.errors import NotFound
-from telecine.wire.said import Digest, SourceSaid
+from telecine.wire.messages import Digest, SourceSaid
 from telecine.wire.scalars import PathNumber
 
 router = Router(prefix="/api/worker", tags=["worker"])

@@ -17,13 +17,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from telecine.media.child import sandbox
-from telecine.media.child.canary import Canary
 from telecine.media.child.error_report import report
-from telecine.media.child.reader import Asked, Descriptor, Reader
-from telecine.media.child.talk import Abandoned, Channel, Line, Refused, Stdout, Talk
+from telecine.media.child.protocol import Abandoned, Channel, Line, Refused, Stdout, Talk
+from telecine.media.child.sandbox import lockdown
+from telecine.media.child.sandbox.canary import Canary
+from telecine.media.child.source.reader import Asked, Descriptor, Reader
 from telecine.media.orders import ORDERS
-from telecine.media.plain import from_plain
+from telecine.media.plain_json import from_plain
 
 Operation = Callable[[Any, Talk], Mapping[str, Any]]
 
@@ -36,7 +36,7 @@ def preload() -> None:
     """All that any order may need: for who forks children instead of starting them."""
     for kind in _KINDS:
         import_module(f"telecine.media.child.{_home(kind)[0]}")
-    sandbox.import_lazies()
+    lockdown.import_lazies()
 
 
 def main(arguments: list[str]) -> int:
@@ -63,7 +63,7 @@ def _opened(arguments: list[str]) -> tuple[Line, dict[str, Any]]:
     """The line to talk over, and what was said first."""
     if len(arguments) == 1 and arguments[0].isdigit():
         channel = Channel(int(arguments[0]))
-        sandbox.die_with_parent(int(arguments[0]))
+        lockdown.die_with_parent(int(arguments[0]))
         return channel, channel.hear()
     parser = argparse.ArgumentParser(prog="telecine.media.child", description="Carry out one order.")
     parser.add_argument("plan", type=Path, help="the order as JSON, as the attempt's log has it")
@@ -91,10 +91,10 @@ class _Work:
         order = _understood(told)
         self.operation, self.source = told["op"], _source(first)
         talk = Talk(line, source=self.source, scratch=Path.cwd())
-        netns = sandbox.leave_network()
+        netns = lockdown.leave_network()
         module, name = _home(told["op"])
         operation = import_module(f"telecine.media.child.{module}")
-        talk.say(sandbox=sandbox.enter(order, operation, talk.scratch, netns=netns))
+        talk.say(sandbox=lockdown.enter(order, operation, talk.scratch, netns=netns))
         carry_out: Operation = getattr(operation, name)
         talk.done(carry_out(order, talk))
         return 0

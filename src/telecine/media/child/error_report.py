@@ -11,9 +11,9 @@ import errno
 from av.error import ExternalError, FFmpegError
 
 from telecine.errors import is_full
-from telecine.media.child import sandbox
-from telecine.media.child.reader import Reader
-from telecine.media.child.talk import Refused
+from telecine.media.child.protocol import Refused
+from telecine.media.child.sandbox import lockdown
+from telecine.media.child.source.reader import Reader
 
 # What each operation does to the source. Others work on what we made ourselves.
 _VERBS = {"probe": "open", "scan": "read", "remux": "copy", "video": "decode", "audio": "decode"}
@@ -29,8 +29,8 @@ _PASSING = frozenset(
 
 def report(error: Exception, operation: str = "", source: Reader | None = None) -> Refused:
     """The error as the worker shall read it."""
-    limit = sandbox.memory_limit()
-    if sandbox.is_out_of_memory(error, limit):
+    limit = lockdown.memory_limit()
+    if lockdown.is_out_of_memory(error, limit):
         return Refused("out_of_memory", f"out of memory: the limit is {limit} bytes")
     if source is not None and source.failure is not None:
         # Whatever was made of it, a damaged file for one, the cause is that bytes did not come.

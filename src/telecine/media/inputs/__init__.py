@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telecine.errors import MediaRefused, SourceUnreachable
+from telecine.media.inputs.address_policy import Gate
 from telecine.media.inputs.bucket import BucketFile
+from telecine.media.inputs.download import Broken, Fetched, Progress, save, silent
 from telecine.media.inputs.files import LocalFile, hash_file
-from telecine.media.inputs.gate import Gate
-from telecine.media.inputs.saving import Broken, Fetched, Progress, save, silent
 from telecine.media.limits import Bounds, check_size
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
 
 from telecine.errors import NO_CREDENTIALS, MediaRefused, lacks_credentials
-from telecine.media.inputs.gate import Gate
-from telecine.media.inputs.saving import BLOCK, Broken, Stream, changed
+from telecine.media.inputs.address_policy import Gate
+from telecine.media.inputs.download import BLOCK, Broken, Stream, changed
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from telecine.errors import MediaRefused
-from telecine.media.inputs.saving import Fetched, Progress, changed, silent
+from telecine.media.inputs.download import Fetched, Progress, changed, silent
 
 BLOCK = 4 << 20
 

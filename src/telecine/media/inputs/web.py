@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import httpx
 
 from telecine.errors import MediaRefused
-from telecine.media.inputs.gate import Gate
-from telecine.media.inputs.saving import BLOCK, Broken, Stream, changed
+from telecine.media.inputs.address_policy import Gate
+from telecine.media.inputs.download import BLOCK, Broken, Stream, changed
 
 REDIRECTS = 5
 REDIRECTING = (301, 302, 303, 307, 308)

@@ -1,0 +1,1 @@
+"""What every route shares: context, authentication, errors, limits and middleware."""

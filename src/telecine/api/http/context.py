@@ -1,0 +1,103 @@
+"""What every route can reach."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Protocol, cast
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from telecine.api.http.rate_limits import Rates
+from telecine.api.http.request_id import Watcher
+from telecine.artifacts import Artifacts
+from telecine.engine import Engine
+from telecine.engine.accounts.keys import Caller, Keys
+from telecine.engine.queries.health import FullHealth, Health
+from telecine.facts import Json, Kept, Lease
+from telecine.settings import Settings
+from telecine.world import World
+
+
+class Bell(Protocol):
+    """A bell, as whoever waits for work or news sees it."""
+
+    async def wait(self, timeout: float) -> None: ...
+
+
+class Inspector(Protocol):
+    """Looks at what an untrusted worker has made, before it is recorded; raises what is wrong with it."""
+
+    async def __call__(self, lease: Lease, kept: Kept, artifacts: Artifacts) -> None: ...
+
+
+class Lender(Protocol):
+    """Which file on the server's disk the source of a lease's job is, and its identity: size, time of change, inode.
+
+    None: it is none. `facts` are those of the subject; raises what is wrong with a file that cannot be read.
+    """
+
+    def __call__(self, lease: Lease, facts: Mapping[str, Json]) -> tuple[Path, tuple[int, ...]] | None: ...
+
+
+class SpecCheck(Protocol):
+    """Whether a caller may submit this spec; raises `Refused`, `NotAllowed` or `NotFound` with one sentence."""
+
+    async def __call__(self, spec: Json, caller: Caller) -> None: ...
+
+
+class Vitals(Protocol):
+    """Tells how this server is; never raises, and never takes long."""
+
+    async def health(self) -> Health: ...
+
+    async def full(self) -> FullHealth: ...
+
+
+@dataclass(slots=True)
+class House:
+    """The open parts of one server, handed in by wiring."""
+
+    engine: Engine
+    keys: Keys
+    artifacts: Artifacts
+    settings: Settings
+    world: World
+    bell: Bell
+    rates: Rates
+    vitals: Vitals
+    # All metrics, as Prometheus reads them.
+    metrics: Callable[[], Awaitable[bytes]]
+    # From which workers make the ids of traces; none: nothing is traced.
+    trace_seed: str | None = None
+    # Who hears of every request.
+    watchers: tuple[Watcher, ...] = ()
+    # By flow: how its workers' results are looked at. A flow without one is believed.
+    inspectors: Mapping[str, Inspector] = field(default_factory=dict)
+    # By flow: what remote workers may read of the server's disk. A flow without one: nothing.
+    lenders: Mapping[str, Lender] = field(default_factory=dict)
+    # Facts about subjects by which the server itself goes, such as where a source lies: no worker may say them.
+    own_facts: frozenset[str] = frozenset()
+    # By flow: what a caller may ask of it (a path on the server's disk is not everybody's business).
+    checks: Mapping[str, SpecCheck] = field(default_factory=dict)
+    # Rung when events were written, by any process; without one, `bell` is the next best.
+    news: Bell | None = None
+    # Set when the server is about to stop: whoever waits, ends.
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    # What single subjects keep for the life of the server (hub of live events, guard of uploads, …), by name.
+    rooms: dict[str, Any] = field(default_factory=dict)
+
+
+def house_of(connection: HTTPConnection) -> House:
+    return cast(House, connection.app.state.house)
+
+
+async def _here(connection: HTTPConnection) -> House:
+    # Async, since FastAPI sends every other dependency to a thread, which costs more than most routes.
+    return house_of(connection)
+
+
+Here = Annotated[House, Depends(_here)]

@@ -1,0 +1,91 @@
+"""How events are put into words: a voice makes lines of them, each line once for all its readers.
+
+    Told ──▶ lines: name and body ──▶ those that the reader wants ──▶ bytes, with the id to resume after
+
+An event may become several lines. The last of them that a reader gets carries the event's number as its id; those
+before it carry `<number before>.<lines given>`: who was cut off in between gets the rest, and nothing twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from telecine.api.live.filters import Place, Wanted
+from telecine.engine.events.event_context import Told
+from telecine.engine.queries.live_progress import Moving
+
+
+class Line(NamedTuple):
+    """`unasked`: told also to readers who named no kinds. `body` is what is sent, without its id."""
+
+    name: str
+    body: dict[str, Any]
+    unasked: bool = True
+
+
+class Voice(Protocol):
+    """One way to say events. `name` keeps apart what is remembered for each."""
+
+    name: str
+
+    def lines(self, told: Told) -> tuple[Line, ...]: ...
+
+    def progress(self, moving: Moving) -> tuple[Line, ...]: ...
+
+    def worker(self, state: str, worker: int, name: str | None) -> Line: ...
+
+    def about(self, name: str, body: dict[str, Any]) -> Line:
+        """A line about the stream itself: reset, snapshot, statistics, goodbye."""
+
+    def wire(self, line: Line, place: Place | None) -> bytes:
+        """A line as it is sent; without a place it cannot be resumed after."""
+
+    def alive(self, place: Place) -> bytes:
+        """A sign of life, which moves the reader's place on."""
+
+
+def dumps(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+
+
+def spoken(voice: Voice, told: Told, wanted: Wanted, skip: int) -> Iterator[bytes]:
+    """An event as this reader gets it; `skip` lines of it were given before."""
+    event = told.event
+    if not wanted.admits(told.owner, event.job_id, told.subject, event.worker):
+        return
+    lines = _made(voice, told)
+    shown = [n for n, line in enumerate(lines) if _passes(line, wanted)]
+    for n in shown:
+        if n < skip:
+            continue
+        last = n == shown[-1]
+        if last and len(lines) == 1:
+            yield _once(voice, told, lines[0])
+        else:
+            yield voice.wire(lines[n], Place(event.seq) if last else Place(event.seq - 1, n + 1))
+
+
+def passing(lines: tuple[Line, ...], wanted: Wanted) -> list[Line]:
+    return [line for line in lines if _passes(line, wanted)]
+
+
+def _passes(line: Line, wanted: Wanted) -> bool:
+    return wanted.wants(line.name, unasked=line.unasked or wanted.subject is not None)
+
+
+def _made(voice: Voice, told: Told) -> tuple[Line, ...]:
+    lines: tuple[Line, ...] | None = told.forms.get(voice.name)
+    if lines is None:
+        lines = told.forms[voice.name] = voice.lines(told)
+    return lines
+
+
+def _once(voice: Voice, told: Told, line: Line) -> bytes:
+    """Of the many readers of one line all get the same bytes."""
+    key = f"{voice.name} wire"
+    made: bytes | None = told.forms.get(key)
+    if made is None:
+        made = told.forms[key] = voice.wire(line, Place(told.event.seq))
+    return made

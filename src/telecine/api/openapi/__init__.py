@@ -1,0 +1,1 @@
+"""The OpenAPI document: descriptions, examples and what linters ask for."""

@@ -1,0 +1,1 @@
+"""Routes of the platform, one module per subject."""

@@ -1,0 +1,111 @@
+"""What a handler reads, and what it keeps. Nothing of a worker is recorded that nobody has looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from telecine.api.http.auth import Worker
+from telecine.api.http.json_response import answer
+from telecine.api.http.problems import answers
+from telecine.api.http.routing import Router
+from telecine.api.worker.worker_state import Here, Room
+from telecine.artifacts import Stored, key_of
+from telecine.errors import Refused, Unreachable
+from telecine.facts import Kept, Lease
+from telecine.wire.convert import brief_to, kept_from, shelved_to
+from telecine.wire.messages import Keep, OfLease, Shelves
+
+router = Router(prefix="/api/worker", tags=["worker"])
+LEASED = answers(401, 403, 409, 422, 429)
+HASH_SECONDS = 20.0
+
+
+class BriefSaid(BaseModel):
+    """What a handler may read besides its own input."""
+
+    results: dict[str, Any]
+    kept: list[dict[str, Any]]
+    facts: dict[str, Any]
+    slots: int
+    labels: list[str]
+    retried: int
+
+
+class ShelvesSaid(BaseModel):
+    """Artifacts and checkpoints, with their places."""
+
+    shelved: list[dict[str, Any]]
+
+
+class BadArtifact(Refused):
+    code = "bad_artifact"
+
+
+@router.post("/brief", response_model=BriefSaid, responses=LEASED)
+async def brief(said: OfLease, who: Worker, room: Here) -> Response:
+    """Results of the stages before, what earlier attempts have kept, facts about the subject."""
+    lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
+    return answer(brief_to(await room.house.engine.brief(lease)), dict[str, Any])
+
+
+@router.post("/artifacts", response_model=ShelvesSaid, responses=LEASED)
+async def artifacts(said: Shelves, who: Worker, room: Here) -> Response:
+    """What these stages of the task's job have kept so far; none named: all."""
+    lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
+    found = await room.house.engine.artifacts(lease, said.stages)
+    return answer({"shelved": [shelved_to(one) for one in found]}, dict[str, Any])
+
+
+@router.post("/published", response_model=ShelvesSaid, responses=LEASED)
+async def published(said: OfLease, who: Worker, room: Here) -> Response:
+    """The artifacts of the version that the task's subject shows."""
+    lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
+    found = await room.house.engine.published(lease)
+    return answer({"shelved": [shelved_to(one) for one in found]}, dict[str, Any])
+
+
+@router.post("/keep", status_code=204, response_class=Response, responses=answers(401, 403, 404, 409, 422, 429, 503))
+async def keep(said: Keep, who: Worker, room: Here) -> Response:
+    """Record checkpoints, and artifacts whose bytes were stored before. Bytes are looked at first: `bad_segment`."""
+    lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
+    items = [kept_from(item, said.token) for item in said.items]
+    for item in items:
+        if item.key is not None:
+            await _check(item, lease, room)
+    await room.house.engine.keep(lease.task_id, lease.token, items)
+    return Response(status_code=204)
+
+
+async def _check(item: Kept, lease: Lease, room: Room) -> None:
+    """Its key is the one of this attempt, its bytes are there and as it says, and make sense to the flow."""
+    if item.key != place_of(lease, item.name):
+        raise BadArtifact(f"{item.name!r} of task {lease.task_id} may not be kept under another attempt's key")
+    found = room.received.get(item.key) or await _stored(item, item.key, room)
+    if found != Stored(item.size if item.size is not None else -1, item.sha256 or ""):
+        raise BadArtifact(f"the bytes of {item.name!r} are not those that were stored: store them again")
+    inspect = room.house.inspectors.get(lease.flow)
+    if inspect is not None:
+        await inspect(lease, item, room.house.artifacts)
+
+
+async def _stored(item: Kept, key: str, room: Room) -> Stored:
+    """Another server took the bytes, or this one was restarted since: they are read again.
+
+    What went into a bucket by a link is believed in its hash until somebody reads it: whoever does checks it.
+    """
+    artifacts = room.house.artifacts
+    size = await artifacts.stat(key)
+    if artifacts.folder is None:
+        return Stored(size, item.sha256 or "")
+    found = await room.hashing.of(("kept", key, size), size, lambda moved: artifacts.digest(key, moved), HASH_SECONDS)
+    if found.sha256 is None:
+        raise Unreachable(f"{key} is still being hashed ({found.done} of {found.size} bytes): ask again")
+    return Stored(found.size, found.sha256)
+
+
+def place_of(lease: Lease, name: str) -> str:
+    """The key that a worker beside the database would use."""
+    return key_of(lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token, name=name)

@@ -1,0 +1,131 @@
+"""What the server keeps in mind about remote workers. All of it may be forgotten: the database knows."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from telecine.api.http.context import House, house_of
+from telecine.api.worker.hashing import Hashing
+from telecine.api.worker.lobby import Lobby
+from telecine.engine.leases.remote_workers import Known, Remotes
+from telecine.private_files import make_private_folder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from telecine.artifacts import Stored
+    from telecine.engine.accounts.keys import Caller
+    from telecine.facts import Lease
+
+MOST_REMEMBERED = 20_000
+CLEAR_SECONDS = 600.0
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memory(OrderedDict[K, V], Generic[K, V]):
+    """The latest of what was put in."""
+
+    def note(self, key: K, value: V) -> None:
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > MOST_REMEMBERED:
+            self.popitem(last=False)
+
+
+class Room:
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.remotes = Remotes(house.engine)
+        self.lobby = Lobby(house)
+        self.hashing = Hashing()
+        self.received: Memory[str, Stored] = Memory()  # by key, as it was when its bytes were stored here
+        self._workers: Memory[int, tuple[str, Known]] = Memory()
+        self._granted: Memory[tuple[int, int], str] = Memory()
+        self._storing: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._clear_at = 0.0
+
+    async def worker(self, who: Caller, worker: int) -> Known:
+        """The worker that speaks; `WorkerGone` if this number did not come with this key."""
+        key_id, known = self._workers.get(worker, ("", None))
+        if known is None or key_id != who.key_id:
+            known = await self.remotes.worker(who.key_id, worker)
+            self._workers.note(worker, (who.key_id, known))
+        return known
+
+    def grant(self, who: Caller, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            self._granted.note((lease.task_id, lease.token), who.key_id)
+
+    async def owned(self, who: Caller, named: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Of these (task, token), those that workers of this key hold or have held: for ever, so it is remembered."""
+        wanted = set(named)
+        mine = {pair for pair in wanted if self._granted.get(pair) == who.key_id}
+        if unknown := wanted - mine:
+            mine |= await self.remotes.owned(who.key_id, sorted(unknown))
+        return mine
+
+    @asynccontextmanager
+    async def storing(self, lease: Lease, key: str) -> AsyncIterator[Path]:
+        """One at a time for each key; where the bytes that have come so far lie."""
+        lock, users = self._storing.get(key, (asyncio.Lock(), 0))
+        self._storing[key] = (lock, users + 1)
+        try:
+            async with lock:
+                await self._clear()
+                yield self.part(lease, key)
+        finally:
+            lock, users = self._storing[key]
+            if users == 1:
+                del self._storing[key]
+            else:
+                self._storing[key] = (lock, users - 1)
+
+    def part(self, lease: Lease, key: str) -> Path:
+        mark = hashlib.sha256(key.encode()).hexdigest()[:32]
+        return self._incoming / f"{lease.task_id}-{lease.token}-{mark}.part"
+
+    @property
+    def _incoming(self) -> Path:
+        return self.house.settings.scratch / "incoming"
+
+    async def _clear(self) -> None:
+        """Once in a while: what came for leases that have ended is of no use to anybody."""
+        now = self.house.world.mono()
+        if now < self._clear_at:
+            return
+        self._clear_at = now + CLEAR_SECONDS
+        make_private_folder(self._incoming)
+        parts = {path: lease_of(path) for path in self._incoming.glob("*-*-*.part")}
+        running = await self.remotes.running(list(parts.values()))
+        for path, lease in parts.items():
+            if lease not in running:
+                path.unlink(missing_ok=True)
+
+
+def lease_of(part: Path) -> tuple[int, int]:
+    task, token, _ = part.name.split("-", 2)
+    return int(task), int(token)
+
+
+async def room_of(connection: HTTPConnection) -> Room:
+    # Async, so that it runs in the loop: in threads, two who come first would make two rooms, each with its own locks.
+    house = house_of(connection)
+    room = house.rooms.get("workers")
+    if room is None:
+        room = house.rooms["workers"] = Room(house)
+    assert isinstance(room, Room)
+    return room
+
+
+Here = Annotated[Room, Depends(room_of)]

@@ -1,0 +1,1 @@
+"""Apps: vertical slices on top of the platform."""

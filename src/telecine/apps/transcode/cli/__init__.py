@@ -1,0 +1,1 @@
+"""Commands of the transcode app."""

@@ -1,0 +1,1 @@
+"""HTTP routes for videos and their media files."""

@@ -1,0 +1,1 @@
+"""The stages of the transcode flow, one module each, and what they share."""

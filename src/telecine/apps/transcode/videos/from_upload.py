@@ -1,0 +1,153 @@
+"""What becomes of an upload: the wishes that came with it, and the one transaction that makes it a video with a job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any, NamedTuple
+
+from telecine.apps.transcode.flow import NAME
+from telecine.apps.transcode.spec import UPLOAD, TranscodeSpec, digest, parse
+from telecine.apps.transcode.videos.source_policy import check_wishes
+from telecine.apps.transcode.videos.start import KIND, LOOK_BACK, is_there, mark_of, video_id
+from telecine.engine import Engine, Submission
+from telecine.engine.jobs import job_rows
+from telecine.engine.jobs.delete_subject import gone_since
+from telecine.engine.jobs.submit import Submitted, priority_of, submit
+from telecine.engine.maintenance.artifact_gc import put_freed
+from telecine.engine.queries.job_lists import JobFilter
+from telecine.engine.uploads.records import How, Upload, done, held
+from telecine.errors import BadSpec
+from telecine.facts import JobId, Status
+from telecine.graph import Graph
+from telecine.json_limits import check_json
+from telecine.store import Ask, Steps
+
+# What browsers' clients say of a file by themselves, and what senders remark for their own use.
+REMARKS = ("filename", "filetype", "type", "relativePath", "lastModified")
+OWN_REMARK = "x-"
+NOT_WISHES = ("source", "size")
+MOST_NAME = 255
+NAMELESS = "upload"
+
+
+class Wishes(NamedTuple):
+    """How the film is called, and what shall be made of it."""
+
+    name: str
+    spec: dict[str, Any]
+
+
+def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any], usual_ladder: str) -> Wishes:
+    """The wishes among what the sender says of a file; `BadSpec` in one sentence if they make no sense."""
+    name = _called(said)
+    asked = {key: _value(key, text) for key, text in said.items() if key not in (*REMARKS, "name", "title")}
+    asked = {key: value for key, value in asked.items() if not key.startswith(OWN_REMARK)}
+    priority = asked.pop("priority", None)
+    if wrong := next((key for key in asked if key in NOT_WISHES), None):
+        raise BadSpec(f"{wrong!r} is not for an upload to say")
+    asked["name"] = (said.get("title") or _stem(name))[:MOST_NAME]
+    spec = parse({"source": f"{UPLOAD}{'0' * 32}", **asked})
+    check_wishes(spec, ladders, usual_ladder)
+    plain = spec.model_dump(exclude_defaults=True, exclude={"source"})
+    return Wishes(name, plain if priority is None else {**plain, "priority": priority_of(priority)})
+
+
+def _called(said: Mapping[str, str]) -> str:
+    """The last part of whatever the sender calls it: a label for people, never a path."""
+    told = said.get("name") or said.get("filename") or said.get("title") or ""
+    last = PurePosixPath(PureWindowsPath(told).as_posix()).name
+    printable = "".join(char for char in last if char.isprintable()).strip()
+    return printable[:MOST_NAME] or NAMELESS
+
+
+def _stem(name: str) -> str:
+    return PurePosixPath(name).stem or name
+
+
+def _value(key: str, text: str) -> Any:
+    """Headers and addresses hold text only: lists are parted by commas, a ladder of one's own is JSON."""
+    if key == "qualities":
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if key == "ladder" and text.startswith("["):
+        check_json(text, "ladder")
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise BadSpec("ladder: rungs are JSON, or the name of a ladder") from None
+    return text
+
+
+# -- The transaction ---------------------------------------------------------------------------------
+
+
+async def become(engine: Engine, upload: Upload, sha256: str) -> None:
+    """Make it a video with a job, exactly once however often and wherever this is asked.
+
+    The same film with the same wishes was there before: then that is the answer, and these bytes are not needed.
+    """
+    wishes = {**upload.spec}
+    priority = wishes.pop("priority", "normal")
+    spec = parse({**wishes, "source": f"{UPLOAD}{upload.id}", "sha256": sha256, "size": upload.length})
+    video = video_id(spec, upload.owner)
+    deleted = await gone_since(engine, (KIND, video))
+    before = await _made_before(engine, spec, video, upload.owner) if deleted is None else None
+    one = Submission(
+        flow=NAME,
+        spec=spec.model_dump(exclude_defaults=True),
+        owner=upload.owner,
+        subject=(KIND, video),
+        priority=priority,
+        dedupe_key=mark_of(spec) if deleted is None else None,
+    )
+    flow = await engine.flow_row(NAME)
+    lanes = await engine.store.run(lambda: _become(upload, sha256, before, (one, *flow)))
+    engine.bell.ring(lanes)
+
+
+def _become(
+    upload: Upload, sha256: str, before: JobId | None, wanted: tuple[Submission, int, Graph]
+) -> Steps[frozenset[str]]:
+    if (yield from held(upload.id)) is None:
+        return frozenset()  # somebody else did it, or refused it
+    assert wanted[0].subject is not None
+    kind, video = wanted[0].subject
+    if before is not None and (yield Ask("gone_at", {"kind": kind, "id": video})):
+        before = None  # deleted since we looked: these bytes are the only ones
+    answer = Submitted(before, False) if before is not None else None
+    if answer is None:
+        answer, video = yield from _submitted(wanted, video)
+    how: How = "submitted" if answer.created else "continued" if before is None else "made before"
+    if not answer.created:
+        yield from put_freed([f"uploads/{upload.id}/"])
+    yield from done(upload.id, sha256, (answer.job_id, video), how)
+    return answer.lanes if answer.created else frozenset()
+
+
+def _submitted(wanted: tuple[Submission, int, Graph], video: str) -> Steps[tuple[Submitted, str]]:
+    """A new job, or an unfinished one that does the same, perhaps under another name; and of which video.
+
+    One that winds down will not do it: it is left aside.
+    """
+    [answer] = yield from submit([wanted])
+    if answer.created:
+        return answer, video
+    [twin] = yield from job_rows.hold([answer.job_id])
+    if twin["outcome"] is None and not (twin["cancel_asked"] or twin["failing"] or twin["stopped"]):
+        return answer, str(twin["subject_id"])
+    [answer] = yield from submit([(wanted[0]._replace(dedupe_key=None), *wanted[1:])])
+    return answer, video
+
+
+async def _made_before(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> JobId | None:
+    """The job that has made this already, if its result is still there."""
+    page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
+    for line in page.items:
+        if line.status != Status.COMPLETED:
+            continue
+        job = await engine.views.job(line.id)
+        asked = parse(job.spec)
+        if asked.sha256 == spec.sha256 and digest(asked) == digest(spec) and await is_there(engine, job):
+            return JobId(job.id)
+    return None

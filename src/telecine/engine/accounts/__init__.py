@@ -1,0 +1,1 @@
+"""API keys, sessions, one-time links and tickets."""

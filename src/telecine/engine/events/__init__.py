@@ -1,0 +1,1 @@
+"""Events in commit order, and the counters made from them."""

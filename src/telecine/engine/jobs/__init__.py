@@ -1,0 +1,1 @@
+"""Jobs: submit, start, change, delete; and what follows when their tasks end."""

@@ -1,0 +1,1 @@
+"""Leases: claim, heartbeat, keep, settle, release, recovery."""

@@ -1,0 +1,1 @@
+"""Background duties: audit, retention, deletion of unused bytes, watch folders."""

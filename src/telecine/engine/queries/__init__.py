@@ -1,0 +1,1 @@
+"""Reads for people and programs; nothing here writes."""

@@ -1,0 +1,160 @@
+"""The read side: what the API, the command line and the library ask. Nothing here writes."""
+
+from __future__ import annotations
+
+import json
+
+from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.queries import fleet, inventory, job_lists, job_view, timeline, waiting_reasons
+from telecine.engine.queries.fleet import FlowView, Stats, WorkerView
+from telecine.engine.queries.job_lists import JobFilter
+from telecine.engine.queries.view_models import (
+    AttemptView,
+    JobLine,
+    JobView,
+    LogLine,
+    OutputFile,
+    Page,
+    SubjectStatus,
+    TaskView,
+)
+from telecine.errors import NotFound
+from telecine.facts import Json, Millis, Shelved
+from telecine.store import Row, Store
+
+EVERYTHING = JobFilter()
+JobRow = Row
+
+
+class Views:
+    def __init__(self, store: Store, shelf: Shelf) -> None:
+        self._store = store
+        self._shelf = shelf
+
+    async def job(self, job_id: int) -> JobView:
+        """One job in full, also one that retention has put away; `NotFound` otherwise."""
+        return await self._store.read(lambda: job_view.job(job_id, self._shelf))
+
+    async def asked(self, job_id: int, key_id: str) -> tuple[Row | None, JobRow | None]:
+        """The row of a key, and that of the job if it waits: `job` tells of any other. Whoever asks judges the key, and
+        has the job made by `waiting_job` after that."""
+        return await self._store.read(lambda: job_view.asked(job_id, key_id))
+
+    async def waiting_job(self, row: JobRow) -> JobView:
+        flow_id = row["flow_id"]
+        graph = self._shelf.get(flow_id)
+        if graph is None:
+            graph = (await self._store.read(lambda: self._shelf.fetch([flow_id])))[flow_id]
+        return job_view.waiting_job(row, graph)
+
+    async def jobs(
+        self, wanted: JobFilter = EVERYTHING, *, cursor: str | None = None, limit: int = 100
+    ) -> Page[JobLine]:
+        """A page of jobs, newest first."""
+        return await self._store.read(lambda: job_lists.jobs(wanted, self._shelf, cursor=cursor, limit=limit))
+
+    async def task(self, task_id: int) -> TaskView:
+        """One task with its attempts and the reason why it waits."""
+        return await self._store.read(lambda: waiting_reasons.task(task_id, self._shelf))
+
+    async def tasks(
+        self,
+        job_id: int,
+        *,
+        stage: str | None = None,
+        state: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[TaskView]:
+        return await self._store.read(
+            lambda: timeline.tasks(job_id, self._shelf, stage=stage, state=state, cursor=cursor, limit=limit)
+        )
+
+    async def attempts(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[AttemptView]:
+        return await self._store.read(lambda: timeline.attempts(job_id, self._shelf, cursor=cursor, limit=limit))
+
+    async def logs(
+        self,
+        job_id: int,
+        *,
+        after: int = 0,
+        kind: str | None = None,
+        level: str | None = None,
+        limit: int = 100,
+    ) -> tuple[LogLine, ...]:
+        """Log lines and steps after the one with this id, at or above `level`."""
+        return await self._store.read(
+            lambda: timeline.logs(job_id, self._shelf, after_id=after, kind=kind, level=level, limit=limit)
+        )
+
+    async def outputs(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[OutputFile]:
+        return await self._store.read(lambda: timeline.outputs(job_id, self._shelf, cursor=cursor, limit=limit))
+
+    async def kept(self, job_id: int, *stages: str) -> list[Shelved]:
+        """All that these stages of a job have kept so far, with its place; none named: all of them."""
+        return await self._store.read(lambda: inventory.of_job(job_id, stages))
+
+    async def kept_since(self, job_id: int, after: int, *stages: str) -> list[Shelved]:
+        """What these stages have kept since the artifact with this id; some that are young may be told again."""
+        return await self._store.read(lambda: inventory.since(job_id, stages, after))
+
+    async def carried(self, job_id: int) -> list[Shelved]:
+        """What a job's published version has taken over from the one before it."""
+        return await self._store.read(lambda: inventory.carried(job_id))
+
+    async def published(self, kind: str, subject_id: str) -> list[Shelved]:
+        """The artifacts of the version that a subject shows."""
+        return await self._store.read(lambda: inventory.published((kind, subject_id)))
+
+    async def of_version(self, version_id: int) -> list[Shelved]:
+        """The artifacts of one version, shown or not."""
+        return await self._store.read(lambda: inventory.of_version(version_id))
+
+    async def named(self, version_id: int, *names: str) -> dict[tuple[str, str], str]:
+        """The keys of some files of a version, by stage and name."""
+        return await self._store.read(lambda: inventory.named(version_id, names))
+
+    async def tally(self, job_id: int) -> tuple[inventory.Count, ...]:
+        """How many artifacts each stage of a job has kept, by folder."""
+        return await self._store.read(lambda: inventory.tally(job_id))
+
+    async def worked(self, job_id: int) -> Millis:
+        """For how long anybody has worked on a job: the time in which nobody did is left out."""
+        return await self._store.read(lambda: inventory.worked(job_id))
+
+    async def result(self, job_id: int, stage: str) -> Json:
+        """What the one task of a stage returned; `NotFound` while it has not."""
+        return json.loads(await self._store.read(lambda: inventory.result_of(job_id, stage)))
+
+    async def failed_tasks(
+        self, *, flow: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Page[TaskView]:
+        """The dead letters, the latest first."""
+        return await self._store.read(
+            lambda: job_lists.failed_tasks(self._shelf, flow=flow, cursor=cursor, limit=limit)
+        )
+
+    async def subject(
+        self, kind: str, subject_id: str, judge: waiting_reasons.Judge = waiting_reasons.by_facts
+    ) -> SubjectStatus:
+        """How a subject stands: its open jobs speak first, then `judge` by its facts."""
+        return await self._store.read(lambda: waiting_reasons.subject(kind, subject_id, self._shelf, judge))
+
+    async def workers(self, *, gone: bool = False) -> tuple[WorkerView, ...]:
+        return await self._store.read(lambda: fleet.workers(gone=gone))
+
+    async def worker(self, worker_id: int) -> WorkerView:
+        found = await self._store.read(lambda: fleet.workers(gone=True, worker_id=worker_id))
+        if not found:
+            raise NotFound(f"there is no worker {worker_id}")
+        return found[0]
+
+    async def flows(self) -> tuple[FlowView, ...]:
+        return await self._store.read(fleet.flows)
+
+    async def stats(self, cap: int = fleet.CAP) -> Stats:
+        """How full the queues are; counts stop at `cap`."""
+        return await self._store.read(lambda: fleet.stats(cap))
+
+
+__all__ = ["JobFilter", "Views"]

@@ -1,1 +1,0 @@
-"""Flows that Telecine brings along. Each is made by a function of the options that its handlers need."""

@@ -1,0 +1,1 @@
+"""Encoders and muxers: frames in, init and media segments out."""

@@ -1,0 +1,1 @@
+"""Decoded frames: chosen, deinterlaced, turned, scaled, and saved as JPEG."""

@@ -1,0 +1,1 @@
+"""Audio tracks: resampled to one timeline, mixed and encoded."""

@@ -1,0 +1,1 @@
+"""Sources: opened, probed and remuxed."""

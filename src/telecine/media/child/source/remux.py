@@ -1,0 +1,229 @@
+"""Copy the streams into a Matroska file in which one can seek exactly.
+
+Normally nothing is decoded. Where a video stream lacks times, or repeats them, it is decoded once: only then is it
+known in which order its frames are shown, and so which times the others leave for them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import av
+import av.error
+import av.logging
+from av.bitstream import BitStreamFilterContext
+from av.container import InputContainer
+from av.packet import Packet
+
+from telecine.media.child.error_report import reason
+from telecine.media.child.ffmpeg_log import Complaints
+from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.source import open_source
+from telecine.media.child.source.file_kinds import missing_bytes
+from telecine.media.child.source.stream_copy import CopiedStream, RecodedStream, add_stream
+from telecine.media.child.timing.frame_order import REORDERED, is_shown_in_order, is_suspicious
+from telecine.media.child.timing.h264_fields import FieldPairs
+from telecine.media.child.timing.retiming import retimed, with_decode_times
+from telecine.media.child.timing.splices import Leap, Splices, Track, find_splices
+from telecine.media.child.timing.stream_clock import StreamClock
+from telecine.media.orders import LATE_STREAMS, Remux
+
+REMUXED = "remuxed.mkv"
+_TIMELESS = frozenset({"avi", "h264", "hevc", "vvc"})  # they count packets, as they are decoded
+_WRAP = Fraction(1 << 33, 90_000)  # seconds until the clock of MPEG systems begins again
+_MUXER = {"fflags": "+bitexact", "avoid_negative_ts": "make_zero"}
+
+
+@cache
+def copyable() -> frozenset[str]:
+    """The decoders whose streams Matroska can hold."""
+    with av.open(io.BytesIO(), "w", format="matroska") as out:
+        return frozenset(out.supported_codecs - {"rawvideo"})
+
+
+def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
+    """Where the file lies, which stream became which, and what had to be mended."""
+    clocks = _clocks(order, talk)
+    damaged = _copied(order, talk, clocks)
+    if all(clock.is_empty for clock in clocks.values()):
+        raise Refused("damaged", "nothing of the file can be read", permanent=True)
+    splices = Splices() if order.format in _TIMELESS else find_splices({n: one.track for n, one in clocks.items()})
+    for index, clock in clocks.items():
+        clock.cuts = splices.cuts.get(index, ())
+    broken = [n for n, one in clocks.items() if one.track.is_picture and not _has_times(order, talk, n, one)]
+    if broken:
+        talk.note("the file does not say when each frame is shown: decoding once to find their order")
+    for leap in splices.leaps:
+        talk.note(_told(leap, order.format))
+    if broken or splices.cuts:
+        times = {index: _shown(order, talk, index, clocks[index]) for index in broken}
+        clocks = _clocks(order, talk, splices, times)
+        damaged = _copied(order, talk, clocks)
+    return {
+        "path": REMUXED,
+        "size": (talk.scratch / REMUXED).stat().st_size,
+        "streams": {str(index): number for number, index in enumerate(order.streams)},
+        "mended": sum(clock.mended for clock in clocks.values()),
+        "damaged": damaged + sum(clock.damaged for clock in clocks.values()),
+        "leaps": [_told(leap, order.format) for leap in splices.leaps],
+    }
+
+
+def _clocks(
+    order: Remux, talk: Talk, splices: Splices | None = None, times: Mapping[int, Mapping[int, int]] | None = None
+) -> dict[int, StreamClock]:
+    """A clock for each stream, with what is known of it."""
+    clocks: dict[int, StreamClock] = {}
+    with _opened(order, talk) as source:
+        for index in order.streams:
+            stream = open_source.stream_of(source, index)
+            clocks[index] = StreamClock(
+                track=Track(stream.time_base or Fraction(1, 90_000), stream.type == "video"),
+                is_timeless=order.format in _TIMELESS,
+                times=with_decode_times((times or {}).get(index, {})),
+                cuts=splices.cuts.get(index, ()) if splices is not None else (),
+            )
+    return clocks
+
+
+def _told(leap: Leap, format: str) -> str:
+    delta = leap.delta
+    if format in ("mpegts", "mpeg") and delta > _WRAP / 2:
+        delta -= _WRAP  # FFmpeg takes a clock that goes back for one that has begun again
+    way = "forward" if delta > 0 else "back"
+    return f"the clock jumps {way} by {float(abs(delta)):.1f} s where the film is {float(leap.at):.1f} s old"
+
+
+def _copied(order: Remux, talk: Talk, clocks: dict[int, StreamClock]) -> int:
+    """Write the new file; how often the demuxer complained, and whether the file is whole."""
+    try:
+        return _copied_once(order, talk, clocks)
+    except av.error.ArgumentError:
+        # The muxer holds packets back, so that it does not say which one it refuses; AAC without a header, for one.
+        talk.note("its sound cannot be copied as it is, so it is coded again without loss")
+        for index, clock in clocks.items():
+            clocks[index] = clock.restarted()
+        return _copied_once(order, talk, clocks, recode=True)
+
+
+def _copied_once(order: Remux, talk: Talk, clocks: Mapping[int, StreamClock], *, recode: bool = False) -> int:
+    path = talk.scratch / REMUXED
+    broken: list[av.error.FFmpegError] = []
+    late: list[bool] = []
+    with (
+        Complaints(av.logging.ERROR) as complaints,
+        _opened(order, talk) as source,
+        av.open(str(path), "w", format="matroska", container_options=_MUXER) as out,
+    ):
+        targets = {index: _target(out, open_source.stream_of(source, index), recode) for index in order.streams}
+        for number, (index, packet) in enumerate(_packets(source, order, broken, late)):
+            talk.progress(max(packet.pos or 0, 0))
+            if clocks[index].mend(packet, number):
+                _put(targets[index].take(packet), out, broken)
+        for target in targets.values():
+            _put(target.take(None), out, broken)
+        said = complaints.of(order.format)
+    damaged = sum(target.damaged for target in targets.values())
+    if late:
+        talk.note(LATE_STREAMS)
+    for line in said:
+        talk.note(line)
+    for sentence in {f"not all of the file can be read: {reason(error)}" for error in broken}:
+        talk.note(sentence)
+    if missing := missing_bytes(talk.source):
+        talk.note(f"the file lacks its last {missing} bytes")
+    return len(broken) + len(said) + damaged + bool(missing)
+
+
+def _target(out: Any, stream: Any, recode: bool) -> CopiedStream | RecodedStream:
+    can_hold = open_source.decoder_name(stream) in copyable() and not (recode and stream.type == "audio")
+    return add_stream(out, stream, can_hold=can_hold)
+
+
+def _put(packets: Iterable[Packet[Any]], out: Any, broken: list[av.error.FFmpegError]) -> None:
+    """A packet whose bytes the muxer cannot make sense of is left out. A disk that is full is another matter."""
+    for packet in packets:
+        try:
+            out.mux(packet)
+        except (av.error.InvalidDataError, av.error.PatchWelcomeError) as error:
+            broken.append(error)
+
+
+def _opened(order: Remux, talk: Talk) -> InputContainer:
+    return open_source.open_source(talk, order.format, thorough=order.thorough, fflags="+genpts")
+
+
+def _packets(
+    source: InputContainer, order: Remux, broken: list[av.error.FFmpegError], late: list[bool] | None = None
+) -> Iterator[tuple[int, Packet[Any]]]:
+    """Filled packets, each with the number of the stream it came from; why they end too early goes into `broken`."""
+    streams = [open_source.stream_of(source, index) for index in order.streams]
+    unpackers = {one.index: _unpacker(one) for one in streams if open_source.codec_name(one) == "mpeg4"}
+    pairs = {
+        one.index: FieldPairs(open_source.extradata(one)) for one in streams if open_source.codec_name(one) == "h264"
+    }
+    try:
+        for packet in open_source.demuxed(source, *streams, late=late):
+            index = packet.stream_index
+            if index in unpackers:
+                unpacked = unpackers[index].filter(packet if packet.size else None)
+                yield from ((index, one) for one in unpacked if one.size)
+            elif index in pairs:
+                yield from ((index, one) for one in pairs[index].take(packet if packet.size else None))
+            elif packet.size:
+                yield index, packet
+    except av.error.FFmpegError as error:
+        if not open_source.is_damage(error):
+            raise
+        broken.append(error)
+
+
+def _unpacker(stream: Any) -> BitStreamFilterContext:
+    """AVI packs a B-frame behind the frame it depends on, into one packet: one packet, two times, one of them lost."""
+    return BitStreamFilterContext("mpeg4_unpack_bframes", stream)
+
+
+def _has_times(order: Remux, talk: Talk, index: int, clock: StreamClock) -> bool:
+    """Does the file say when each frame is shown?"""
+    if not clock.is_whole:
+        return False
+    with _opened(order, talk) as source:
+        stream = open_source.stream_of(source, index)
+        if order.format in _TIMELESS and open_source.codec_name(stream) in REORDERED:
+            return False
+        if not is_suspicious(stream, ascends=clock.ascends):
+            return True
+    return is_shown_in_order(talk, order.format, index)
+
+
+def _shown(order: Remux, talk: Talk, index: int, clock: StreamClock) -> dict[int, int]:
+    """When each packet's frame is shown. Packets get their number as time: frames come out in order and tell it."""
+    numbers: list[int] = []
+    step = 0
+    with _opened(order, talk) as source:
+        stream: Any = open_source.stream_of(source, index)
+        open_source.prepare(stream, order.limits.threads)
+        counted = 0
+        for mine, packet in _packets(source, order, []):
+            if mine != index:
+                continue
+            packet.pts, packet.dts = counted, None
+            step = max(step, packet.duration or 0)
+            counted += 1
+            numbers += _numbers(stream, packet)
+            talk.progress(max(packet.pos or 0, 0))
+        numbers += _numbers(stream, None)
+    return retimed(numbers, clock.seen, step)
+
+
+def _numbers(stream: Any, packet: Packet[Any] | None) -> list[int]:
+    try:
+        return [frame.pts for frame in stream.decode(packet) if frame.pts is not None]
+    except av.error.FFmpegError as error:
+        if not open_source.is_damage(error):
+            raise
+        return []

@@ -1,0 +1,1 @@
+"""When each packet and frame of a source is shown."""

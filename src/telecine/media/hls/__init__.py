@@ -1,0 +1,1 @@
+"""HLS: playlists from recorded facts, export to a folder, and a linter."""

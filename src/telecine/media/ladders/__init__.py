@@ -1,0 +1,1 @@
+"""Ladders: which renditions a source gets, and how each is encoded."""

@@ -1,0 +1,1 @@
+"""ISO-BMFF: boxes, sample descriptions and decode times."""

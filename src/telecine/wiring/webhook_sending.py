@@ -1,0 +1,65 @@
+"""The postman of a server, while it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from telecine.engine.webhooks.deliveries import Deliveries
+from telecine.engine.webhooks.delivery_builder import AlertRules
+from telecine.engine.webhooks.subscriptions import Webhooks, host_of
+from telecine.facts import SECOND
+from telecine.observe.alerts import rules_for
+from telecine.observe.webhook_request import Sender
+from telecine.observe.webhook_sender import PATIENCE, Postman, Ways
+from telecine.settings import Settings
+from telecine.wiring import Parts
+
+
+def open_webhooks(parts: Parts) -> Webhooks:
+    return Webhooks(parts.store, parts.world, private=parts.settings.allow_private_webhooks)
+
+
+@asynccontextmanager
+async def posting(parts: Parts) -> AsyncIterator[None]:
+    """Tell webhooks and the operator what happens, while the body runs."""
+    settings = parts.settings
+    # It would write every address that is asked into the log, and in some of them everything is secret.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpcore").setLevel(logging.WARNING)
+    sender = Sender(timeout=settings.webhook_timeout_seconds, private=settings.allow_private_webhooks)
+    mail = Deliveries(parts.store, parts.world, stream=parts.engine.events)
+    postman = Postman(mail, sender, ways_of(settings), parts.world, duties=parts.engine.duties, rules=_rules(settings))
+    duty = asyncio.create_task(postman.run(), name="postman")
+    try:
+        yield
+    finally:
+        duty.cancel()
+        await asyncio.gather(duty, return_exceptions=True)
+        await sender.close()
+
+
+def ways_of(settings: Settings) -> Ways:
+    return Ways(
+        alert_url=settings.alert_webhook_url,
+        alert_format=settings.alert_format,
+        public_url=settings.public_url,
+        attempts=settings.webhook_attempts,
+        timeout=settings.webhook_timeout_seconds,
+        poll=min(1.0, settings.poll_seconds),
+        patience=replace(PATIENCE, base=round(settings.webhook_backoff_seconds * SECOND)),
+    )
+
+
+def _rules(settings: Settings) -> AlertRules | None:
+    if settings.alert_webhook_url is None:
+        return None
+    return rules_for(
+        host_of(settings.alert_webhook_url),
+        kinds=settings.alert_kinds,
+        cooldown=round(settings.alert_cooldown_seconds * SECOND),
+        pattern=settings.alert_pattern_failures,
+    )

@@ -1,0 +1,1 @@
+"""What a handler sees and leaves behind: its bench, outcome, scratch folder and recorded artifacts."""

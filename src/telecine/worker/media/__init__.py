@@ -1,0 +1,1 @@
+"""Media child processes for inline handlers, and the fork server that they come from."""

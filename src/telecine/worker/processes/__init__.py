@@ -1,0 +1,1 @@
+"""Child processes of a worker: started, talked to, supervised and ended."""

@@ -1,0 +1,1 @@
+"""Helpers for tests: real servers, proxies, fixtures and builders."""
