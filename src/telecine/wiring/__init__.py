@@ -100,7 +100,8 @@ def _parts(settings: Settings, store: Store, bell: Bell, world: World) -> Parts:
 def built_in_flows(settings: Settings, *, shared: bool | None = None) -> list[Flow]:
     """The flows that Telecine brings along, with what their handlers need of the settings."""
     # Imported here: a command that starts no worker need not wait for them.
-    from telecine.apps.transcode import Options, transcode_flow  # noqa: PLC0415
+    from telecine.apps.transcode.flow import transcode_flow  # noqa: PLC0415
+    from telecine.apps.transcode.options import Options  # noqa: PLC0415
     from telecine.media.inputs import Gate  # noqa: PLC0415
     from telecine.media.limits import Bounds  # noqa: PLC0415
 

@@ -1,6 +1,1 @@
-"""The transcode flow."""
-
-from telecine.apps.transcode.flow import NAME, transcode_flow
-from telecine.apps.transcode.options import Options
-
-__all__ = ["NAME", "Options", "transcode_flow"]
+"""The transcode app: any video to adaptive streams, exact to the frame, resumed at the segment."""

@@ -27,15 +27,26 @@ from telecine.media.plain_json import from_plain
 
 Operation = Callable[[Any, Talk], Mapping[str, Any]]
 
-# Where an operation lives, if not as `run` in the module of its name.
-_HOMES = {"poster": ("stills", "poster"), "sprites": ("stills", "sprites")}
+# Operation -> module and function that carry it out.
+_HOMES = {
+    "probe": ("source.probe", "run"),
+    "scan": ("timing.scan", "run"),
+    "remux": ("source.remux", "run"),
+    "inits": ("encode.inits", "run"),
+    "video": ("encode.chunk", "run"),
+    "audio": ("sound.audio_track", "run"),
+    "poster": ("pictures.stills", "poster"),
+    "sprites": ("pictures.stills", "sprites"),
+    "decode": ("pictures.decode", "run"),
+    "canary": ("sandbox.canary", "run"),
+}
 _KINDS: dict[str, Any] = {kind.op: kind for kind in (*ORDERS, Canary)}
 
 
 def preload() -> None:
     """All that any order may need: for who forks children instead of starting them."""
-    for kind in _KINDS:
-        import_module(f"telecine.media.child.{_home(kind)[0]}")
+    for module, _ in _HOMES.values():
+        import_module(f"telecine.media.child.{module}")
     lockdown.import_lazies()
 
 
@@ -92,16 +103,12 @@ class _Work:
         self.operation, self.source = told["op"], _source(first)
         talk = Talk(line, source=self.source, scratch=Path.cwd())
         netns = lockdown.leave_network()
-        module, name = _home(told["op"])
+        module, name = _HOMES[told["op"]]
         operation = import_module(f"telecine.media.child.{module}")
         talk.say(sandbox=lockdown.enter(order, operation, talk.scratch, netns=netns))
         carry_out: Operation = getattr(operation, name)
         talk.done(carry_out(order, talk))
         return 0
-
-
-def _home(op: str) -> tuple[str, str]:
-    return _HOMES.get(op, (op, "run"))
 
 
 def _understood(told: Mapping[str, Any]) -> Any:
