@@ -107,7 +107,9 @@ def test_a_killed_nursery_takes_its_children_along_and_is_replaced(stage: Stage)
     async def scene() -> None:
         async with stage.child({"do": "hang", "alone": True, "stubborn": True}) as child:
             pid = await hanging(child)
-            os.kill(psutil.Process(pid).ppid(), signal.SIGKILL)
+            parent = psutil.Process(pid).ppid()
+            assert parent != os.getpid()
+            os.kill(parent, signal.SIGKILL)
             with pytest.raises(ChildFailed, match="was killed by SIGKILL"):
                 await hanging(child)
 
@@ -124,6 +126,7 @@ def test_a_nursery_that_is_stuck_holds_nobody(stage: Stage, monkeypatch: pytest.
         async with stage.child({"do": "hang", "alone": True}) as child:
             pid = await hanging(child)
             stuck = psutil.Process(pid).ppid()
+            assert stuck != os.getpid()
             os.kill(stuck, signal.SIGSTOP)
 
         assert not lives(pid)
@@ -134,10 +137,10 @@ def test_a_nursery_that_is_stuck_holds_nobody(stage: Stage, monkeypatch: pytest.
 
 
 def test_a_nursery_that_does_not_answer_is_done_without(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_server, "BIRTH_SECONDS", 0.3)
-
     async def scene() -> None:
         stuck = await parent_of_next(stage)
+        assert stuck != os.getpid()  # else we would stop ourselves
+        monkeypatch.setattr(fork_server, "BIRTH_SECONDS", 0.3)
         os.kill(stuck, signal.SIGSTOP)
 
         assert await parent_of_next(stage) == os.getpid()  # started as a program
