@@ -88,7 +88,8 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
     source, kept = await _remux(bench, options, origin, source)
     origin = Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256)
     copied = await probe(bench, origin, options)
-    told = _warned(retold(source, copied), clock_warnings(kept.facts.get("leaps") or [], kept.facts.get("leap_count")))
+    warnings = clock_warnings(kept.facts.get("leaps") or [], kept.facts.get("leap_count"))
+    told = _warned(retold(source, copied), [*(kept.facts.get("warnings") or []), *warnings])
     scanned = await _scan(bench, options, origin, told, remuxed=True)
     # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
     lacks = scanned.lacks or kept.facts.get("lacks")
@@ -155,7 +156,7 @@ async def _remux(bench: Bench, options: Options, origin: Origin, source: Source)
             found, notes = await _copy(bench, options, origin, source)
         path = made_file(bench, REMUXED)
         facts = {"damaged": found["damaged"], "lacks": _lacking(notes), "leaps": found["leaps"]}
-        facts |= {"leap_count": found["leap_count"], "late": LATE_STREAMS in notes}
+        facts |= {name: found[name] for name in ("leap_count", "warnings")} | {"late": LATE_STREAMS in notes}
         thorough = {"source": to_plain(source)} if source.thorough else {}  # for the next attempt: it took a long read
         kept = await bench.keep(REMUXED, path, **facts, **thorough)
         path.unlink()

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import av
@@ -20,6 +21,7 @@ from av.container import InputContainer
 from av.packet import Packet
 
 from telecine.media.child import opening
+from telecine.media.child.aac_header import MAX_PACKETS, core_rate, header_of
 from telecine.media.child.complaints import Complaints
 from telecine.media.child.error_report import reason
 from telecine.media.child.frame_order import REORDERED, is_shown_in_order, is_suspicious
@@ -55,6 +57,7 @@ def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
 
 def _run(passes: SourcePasses) -> Mapping[str, Any]:
     order, talk = passes.order, passes.talk
+    warnings = _find_headers(passes) if order.format == "flv" else []
     clocks = _clocks(passes)
     damaged = _copied(passes, clocks)
     if all(clock.is_empty for clock in clocks.values()):
@@ -81,7 +84,25 @@ def _run(passes: SourcePasses) -> Mapping[str, Any]:
         "damaged": damaged + sum(clock.damaged for clock in clocks.values()),
         "leaps": told,
         "leap_count": len(leaps),
+        "warnings": warnings,
     }
+
+
+def _find_headers(passes: SourcePasses) -> list[str]:
+    """Headers of AAC that the file has lost, from the first packets of each such stream; what is to be said of them."""
+    warnings = list[str]()
+    for index in passes.order.streams:
+        with passes.opened() as source:
+            stream = opening.stream_of(source, index)
+            if opening.codec_name(stream) != "aac" or opening.extradata(stream):
+                continue
+            packets = [one for one in islice(opening.demuxed(source, stream), MAX_PACKETS) if one.size]
+            rate = core_rate([one.pts * one.time_base for one in packets if one.pts is not None])
+        header = header_of(rate, bytes(packets[0])) if rate is not None else None
+        if header is not None:
+            passes.headers[index] = header
+            warnings.append(f"audio stream {index} has no AAC header: by its packets, it was taken for {rate} Hz")
+    return warnings
 
 
 def _clocks(

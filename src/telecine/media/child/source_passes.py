@@ -20,6 +20,7 @@ class SourcePasses:
     def __init__(self, order: Remux, talk: Talk) -> None:
         self.order = order
         self.talk = talk
+        self.headers: dict[int, bytes] = {}  # of streams whose container has lost it
         self._known: InputContainer | None = None
 
     @contextmanager
@@ -27,6 +28,8 @@ class SourcePasses:
         """The source at its first byte. One pass must have ended before the next one begins."""
         if not self.order.thorough:
             with self._open() as container:
+                for index, header in self.headers.items():
+                    opening.stream_of(container, index).codec_context.extradata = header
                 yield container
             return
         if self._known is None:
