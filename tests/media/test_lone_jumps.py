@@ -8,13 +8,16 @@ from pathlib import Path
 import av
 import pytest
 
+from telecine.flows.transcode.fetching import clock_warnings
+from telecine.media.child.leap_report import MAX_TOLD
 from telecine.media.extent import Extent, extent_of
 from telecine.media.grid import timing_for
 from telecine.videos.view import progress_of
 from tests.media.shoot import Shot, shoot
 from tests.media.spoil_ts import with_leap
-from tests.media.test_clocks import heard_at
+from tests.media.test_clocks import heard_at, joined
 from tests.media.test_clocks import small as film_of
+from tests.media.test_remux import remuxed
 from tests.media.theatre import Theatre, faults_of, numbers_of, play, small
 from tests.media.timeline import Timeline, look
 
@@ -60,7 +63,7 @@ JUMPS: dict[str, tuple[int, tuple[Leap, ...], range]] = {
     "both back by more than the pause": (14, ((Fraction(5), -10, BOTH),), range(3, 11)),
     "picture forward": (6, ((Fraction(3), 7_200, (PICTURE,)),), range(0)),
     "picture back": (6, ((Fraction(3), -1_000, (PICTURE,)),), range(0)),
-    "picture, then both": (8, ((Fraction(3), 7_200, (PICTURE,)), (Fraction(5), 100, BOTH)), range(0)),
+    "picture, then both": (8, ((Fraction(5), 100, BOTH), (Fraction(3), 7_200, (PICTURE,))), range(0)),
 }
 
 
@@ -102,3 +105,18 @@ def test_such_a_film_is_published_with_a_warning_and_as_long_as_it_is(name: str,
         assert len(numbers) <= 25 * seconds + 1
 
     play(story, tmp_path)
+
+
+def test_many_jumps_are_counted_and_only_the_first_ones_told(tmp_path: Path) -> None:
+    starts = [100 + 1_000 * nth for nth in range(8)]
+
+    told, _ = remuxed(joined(tmp_path, *starts), tmp_path)
+
+    assert told.result["leap_count"] == 7
+    assert len(told.result["leaps"]) == MAX_TOLD
+    assert [note for note in told.notes if "jumps" in note] == [
+        *told.result["leaps"],
+        "the clock jumps 7 times in all",
+    ]
+    [warning] = clock_warnings(told.result["leaps"], told.result["leap_count"])
+    assert warning == f"{told.result['leaps'][0]}, and 6 more times; the parts were joined"
