@@ -12,7 +12,8 @@ import pytest
 from telecine.media.limits import Bounds, check_index, check_source
 from telecine.videos.view import progress_of
 from tests.media.shoot import Film, Shot, Voice, shoot
-from tests.media.spoil import tuned_in_late, with_wrong_time, without_default_duration, without_first_packet
+from tests.media.spoil import without_default_duration, without_first_packet
+from tests.media.spoil_ts import tuned_in_late, with_wrong_time
 from tests.media.test_probe import probed
 from tests.media.test_remux import remuxed
 from tests.media.test_scan import scanned
