@@ -192,6 +192,24 @@ def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_f
     assert shell.rows("select distinct outcome from attempt order by 1") == [("done",), ("released",)]
 
 
+@pytest.mark.parametrize("folder", [(), ("-o", "out")])
+def test_ctrl_c_at_the_very_end_says_what_is_true(shell: Shell, source: Source, folder: tuple[str, ...]) -> None:
+    command = (source("mp4-no-audio"), *folder)
+    with shell.started(*command) as process:
+        until(lambda: shell.rows("select id from job where outcome = 'completed'"), "the job has completed")
+        process.send_signal(signal.SIGINT)  # before the command has looked, twice a second
+        out, _ = process.communicate(timeout=PATIENCE)
+
+    assert "Stopped" not in out
+    if folder and process.returncode == 130:
+        assert "All is encoded, but not all of it is in out yet: run the same command to go on." in out
+        assert shell(*command).returncode == 0
+        assert faults_of(shell.folder / "out", shell.folder / "s") == []
+    else:
+        assert process.returncode == 0
+        assert "as fast as it plays" in out
+
+
 def test_after_three_kills_within_a_segment_the_same_command_goes_on(shell: Shell, long_film: Path) -> None:
     """The third loss in a row puts a task into quarantine: a person who runs the command again has retried it."""
     command = (long_film, "--preset", "veryslow", "--segment", "60")
