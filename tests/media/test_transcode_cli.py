@@ -225,7 +225,9 @@ def test_after_three_kills_within_a_segment_the_same_command_goes_on(shell: Shel
 
     assert before == [(1, "running")]  # the third kill is not noticed yet, the second one was after a person's retry
     assert last.returncode == 0, last.stderr
-    assert json.loads(last.stdout)["how"] == "continued"
+    told = json.loads(last.stdout)
+    assert told["how"] == "continued"
+    assert told["elapsed_seconds"] > told["wall_seconds"] + 1, "between a kill and the next run nobody works"
     assert shell.rows("select count(*) from attempt where outcome = 'lost'") >= [(3,)]
 
 

@@ -179,6 +179,16 @@ def span(length: Millis, most: int = 2) -> str:
     return " ".join(parts)
 
 
+def has_paused(elapsed: Millis, worked: Millis) -> bool:
+    """Was there a time worth a word in which nobody worked? Between two tasks a moment passes always."""
+    return 0 < worked < elapsed - max(5 * SECOND, elapsed // 10)
+
+
+def took(elapsed: Millis, worked: Millis) -> str:
+    """From start to end; and how much of it was work, where nobody was at it for a while."""
+    return span(elapsed) + (f" ({span(worked)} of work)" if has_paused(elapsed, worked) else "")
+
+
 def ago(at: Instant | None, now: Instant) -> str:
     """How long ago, or how far ahead, a moment is by the database's clock."""
     if at is None:
