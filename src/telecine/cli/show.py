@@ -97,7 +97,10 @@ def print_rows(table: Table, rows: Sequence[Sequence[str | Text]], notes: Sequen
     for cells in lines:
         table.add_row(*cells)
     for line, note in zip(console().render_lines(table, pad=False), [None, *notes], strict=True):
-        console().print(Segments([*line, Segment.line()]), end="")
+        if is_pipe():  # without the blanks up to the end of the longest line
+            print("".join(segment.text for segment in line).rstrip())
+        else:
+            console().print(Segments([*line, Segment.line()]), end="")
         if note is not None:
             console().print(Text.assemble("     ", one_line(note)), no_wrap=True, overflow="ellipsis")
 
@@ -211,6 +214,11 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} TB"
 
 
+def is_pipe() -> bool:
+    """Is there no width to obey?"""
+    return console().width == PIPE_WIDTH
+
+
 def is_terminal() -> bool:
     return sys.stdout.isatty() and console().is_terminal
 
@@ -225,4 +233,5 @@ def fault(what: object, message: object) -> str:
 
 
 def short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Not longer than this; in a pipe, whole."""
+    return text if len(text) <= most or is_pipe() else text[: most - 1] + "…"
