@@ -30,7 +30,7 @@ from telecine.api import (
 from telecine.api import worker as remote
 from telecine.api.house import House
 from telecine.api.openapi import described
-from telecine.api.routing import Route, flat
+from telecine.api.routing import FAILURES, Route, flat, possible_failures
 from telecine.api.walls import Walls
 from telecine.api.watch import Watch
 
@@ -76,6 +76,9 @@ def create_app(house: House) -> FastAPI:
     problems.install(app)
     app.router.routes.extend(flat(ROUTERS))
     page.install(app)
+    if house.expect_responses is not None:
+        of_page = [(page.NAME, method, status) for method in page.METHODS for status in FAILURES]
+        house.expect_responses([*possible_failures(app.routes), *of_page])
     if house.settings.allowed_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from telecine.cli import (
-    common,
     doctor,
     events,
     fleet,
@@ -26,7 +25,7 @@ from telecine.cli import (
     webhooks,
     worker,
 )
-from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, Database, complain, exit_code
+from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, AsJson, Database, before_command, complain, exit_code
 from telecine.cli.terminal import safe_streams
 from telecine.errors import TelecineError
 
@@ -60,8 +59,9 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
-    common.database_before_command = database
+    """Options before the command; see `common.Before`."""
 
 
 PANELS = {
@@ -90,6 +90,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    before_command.forget()
     try:
         code = app(list(arguments), standalone_mode=False) or OK
         sys.stdout.flush()  # here, where a reader that has left can still be told from a fault

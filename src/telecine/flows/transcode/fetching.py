@@ -62,7 +62,8 @@ async def fetch(bench: Bench, options: Options) -> Outcome:
     index, plan = _plan(spec, options, scanned)
     warnings = (*scanned.source.warnings, *damage, *plan.warnings)
     plan = replace(plan, warnings=warnings)
-    plan = in_family(await carried_over(bench, spec, plan), family_for(spec, bench.brief.labels))
+    plan = await carried_over(bench, spec, plan)
+    plan = in_family(plan, family_for(spec, bench.brief.labels, plan.made))
     plan = await with_inits(bench, options, plan)
     if index is not None:
         path = bench.scratch / INDEX
