@@ -71,7 +71,7 @@ clean:  ## Remove .venv and all caches
 $(BIN)/python:
 	@for python in $(PYTHONS); do \
 		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-			echo "Creating $(VENV) with $$("$$python" --version)"; \
+			echo "Setup 1 of 3: creating $(VENV) with $$("$$python" --version)"; \
 			exec "$$python" -m venv $(VENV); \
 		fi; \
 	done; \
@@ -79,12 +79,12 @@ $(BIN)/python:
 	exit 1
 
 $(LOCKED): requirements/dev.lock | $(BIN)/python
-	@echo "Installing the locked packages"
+	@echo "Setup 2 of 3: installing $$(grep -c '^[a-z].*==' $<) locked packages: about 300 MB to fetch, 1 GB on disk; takes some minutes"
 	@$(PIP) --require-hashes -r requirements/dev.lock
 	@touch $@
 
 $(READY): pyproject.toml $(LOCKED)
-	@echo "Installing Telecine"
+	@echo "Setup 3 of 3: installing Telecine itself"
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 

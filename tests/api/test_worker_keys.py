@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from telecine.engine.accounts.keys import written
 from telecine.engine.leases.remote_workers import Remotes
 from telecine.engine.maintenance.retention import Ages, retire
 from telecine.errors import LeaseLost, WorkerGone
@@ -35,6 +36,24 @@ async def test_only_a_worker_speaks_as_one(front: Front) -> None:
     terms = answer.json()
     assert answer.headers["X-Telecine-Worker"] != ""
     assert (terms["version"], terms["lease_ms"], terms["shared"]) == (1, front.parts.engine.lease, False)
+
+
+async def test_a_wrong_key_of_a_worker_is_told_how_to_get_a_right_one(front: Front) -> None:
+    good = front.worker.headers["Authorization"]
+    unknown = written("worker", "0" * 12, "1" * 64)
+
+    slip = await front.nobody.get("/api/worker/terms", headers={"Authorization": good[:-1]})
+    other = await front.nobody.get("/api/worker/terms", headers={"Authorization": f"Bearer {unknown}"})
+    owners = await front.nobody.get("/api/v1/me", headers={"Authorization": "Bearer tcn_owner_0"})
+
+    register = "`telecine workers register NAME` makes a worker's key"
+    assert (slip.status_code, other.status_code, owners.status_code) == (401, 401, 401)
+    assert slip.json()["detail"] == (
+        f"this is not a key: one looks like tcn_worker_…, and this one is incomplete or has a slip in it; {register}"
+    )
+    assert other.json()["detail"] == f"this key is not known here; {register}"
+    assert "tcn_owner_…" in owners.json()["detail"]
+    assert register not in owners.json()["detail"]
 
 
 async def test_an_old_release_drains_and_keeps_what_it_has(front: Front) -> None:

@@ -1,15 +1,28 @@
-"""How many webhooks of single jobs an owner may have."""
+"""How many webhooks an owner and a job may have."""
 
 import asyncio
+from dataclasses import replace
 
+import asyncpg
 import pytest
 
-from telecine.engine.webhooks.subscriptions import MOST_OF_OWNER, MOST_PASSING, Made, Webhooks, Wish, room_for, row_of
-from telecine.errors import Conflict
+from telecine.engine.jobs.submit import Submission
+from telecine.engine.jobs.submit_with_webhook import submit_telling
+from telecine.engine.webhooks.subscriptions import (
+    MOST_OF_JOB,
+    MOST_OF_OWNER,
+    MOST_PASSING,
+    Made,
+    Webhooks,
+    Wish,
+    room_for,
+    row_of,
+)
+from telecine.errors import Conflict, StoreError
 from telecine.store import Row
 from telecine.world import World
-from tests.support.builders import NOW
-from tests.support.scene import Scene, alone
+from tests.support.builders import NOW, a_flow
+from tests.support.scene import Scene, alone, alone_on_postgres
 
 LEFT = 3
 
@@ -53,3 +66,58 @@ async def test_of_webhooks_that_are_made_at_once_no_more_than_allowed_are_made(s
     assert [type(one) for one in made if not isinstance(one, Made)] == [Conflict] * 10
     [row] = await scene.sql("select count(*) as n from webhook")
     assert row["n"] == MOST_OF_OWNER
+
+
+@alone
+async def test_of_webhooks_that_are_made_for_one_job_at_once_no_more_than_allowed_are_made(scene: Scene) -> None:
+    await scene.engine.register(a_flow())
+    job = (await scene.engine.submit("film", owner="ada")).job_id
+    webhooks = Webhooks(scene.store, World())
+    wishes = [Wish(url=f"https://example.org/{n}", owner="ada", job_id=job) for n in range(MOST_OF_JOB + 5)]
+    again = [Submission("film", owner="ada", dedupe_key="twin") for _ in wishes]
+
+    made = await asyncio.gather(*(webhooks.add(wish) for wish in wishes), return_exceptions=True)
+    told = await asyncio.gather(
+        *(submit_telling(scene.engine, webhooks, [(one, replace(wish, job_id=None))])
+          for one, wish in zip(again, wishes, strict=True)),
+        return_exceptions=True,
+    )  # fmt: skip
+
+    for results in (made, told):
+        assert sum(isinstance(one, Conflict) for one in results) == 5, results
+    rows = await scene.sql("select job_id, count(*) as n from webhook group by job_id")
+    assert [row["n"] for row in rows] == [MOST_OF_JOB] * 2
+
+
+@alone
+async def test_twins_that_are_submitted_together_have_together_no_more_than_one_job_may(scene: Scene) -> None:
+    await scene.engine.register(a_flow())
+    webhooks = Webhooks(scene.store, World())
+    twins = [
+        (Submission("film", owner="ada", dedupe_key="twin"), Wish(url=f"https://example.org/{n}", owner="ada"))
+        for n in range(MOST_OF_JOB + 1)
+    ]
+
+    await scene.engine.submit("film", owner="ada", dedupe_key="twin")
+
+    with pytest.raises(Conflict, match="11 webhooks, and no job more than 10"):
+        await submit_telling(scene.engine, webhooks, twins)
+    assert len(await submit_telling(scene.engine, webhooks, twins[1:])) == MOST_OF_JOB
+
+
+@alone_on_postgres
+async def test_a_submit_with_a_webhook_does_not_wait_for_another_one_of_its_owner(scene: Scene) -> None:
+    """Each took the turn of its owner and kept it until it was committed, and a connection with it."""
+    await scene.engine.register(a_flow())
+    webhooks = Webhooks(scene.store, World())
+    wanted = [(Submission("film", owner="ada"), Wish(url="https://example.org/", owner="ada"))]
+    await submit_telling(scene.engine, webhooks, wanted)
+    other = await asyncpg.connect(scene.url)
+    try:
+        await other.execute("select pg_advisory_lock(hashtext('telecine.webhooks:' || current_schema() || 'ada'))")
+
+        await asyncio.wait_for(submit_telling(scene.engine, webhooks, wanted), 10)
+        with pytest.raises(StoreError):  # those of all jobs are counted, one caller after the other
+            await webhooks.add(Wish(url="https://example.org/", owner="ada"))
+    finally:
+        await other.close()

@@ -201,6 +201,17 @@ def test_the_database_may_stand_before_the_command(busy: Shell, tmp_path: Path, 
     assert (tmp_path / "other.db").exists()
 
 
+def test_json_may_stand_before_the_command(busy: Shell, tmp_path: Path) -> None:
+    wanted = busy.quick("jobs", "--json")
+    groups = (["--json", "workers", "list"], ["workers", "--json", "list"], ["--json", "workers"])
+
+    assert busy.quick("--json", "jobs").json == busy.quick("--json", "jobs", "--json").json == wanted.json
+    assert [busy.quick(*words).json for words in groups] == [busy.quick("workers", "list", "--json").json] * 3
+    assert busy.quick("jobs").out.startswith("job"), "one command's options are not the next one's"
+    other = busy.quick("workers", "--database", f"sqlite:///{tmp_path}/none.db", "list")
+    assert (other.code, "there is no database" in other.err) == (6, True)
+
+
 @pytest.mark.parametrize("command", [["doctor"], ["worker"], ["serve", "--port", "0"], ["transcode", "film.mp4"]])
 def test_a_ladder_that_there_is_not_is_found_before_any_work(shell: Shell, command: list[str]) -> None:
     (shell.folder / "film.mp4").touch()

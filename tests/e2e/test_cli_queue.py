@@ -1,6 +1,7 @@
 """The command line where nothing runs: submit, list, and why things wait."""
 
 import asyncio
+import json
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -101,6 +102,21 @@ def test_a_list_has_one_line_for_each_job_and_its_error_below(shell: Shell) -> N
     assert (len(narrow[-1]), narrow[-1][-1]) == (80, "…")
     assert [line.split()[0] for line in wide] == ["job", "2", "1"]
     assert "cancelled: one. one. one. " in wide[-1]
+
+
+def test_a_list_in_a_pipe_has_the_whole_error(shell: Shell) -> None:
+    reason = "word " * 100 + "end"
+    for number in ("1", "2"):
+        shell.quick("submit", "greet", "--flows", "some_flows", "{}" if number == "1" else json.dumps({"a": "b" * 500}))
+    shell.quick("cancel", "1", "--reason", reason)
+
+    rows = shell("jobs").out.splitlines()
+    page = shell("job", "2").out
+
+    assert [line.split()[0] for line in rows] == ["job", "2", "1"]
+    assert rows[2].endswith(reason)
+    assert all(line == line.rstrip() for line in rows)
+    assert "b" * 500 in page
 
 
 def test_a_job_that_was_cancelled_without_a_reason_says_so_once(shell: Shell) -> None:

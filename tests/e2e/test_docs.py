@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from telecine import Bench, Done, Flow
+from telecine.apps.transcode.spec import TranscodeSpec
 from telecine.settings import PREFIX, Settings
 from telecine.store.migrate import schema
 from tests.e2e.cli import PROGRAM, until
@@ -93,6 +94,10 @@ def test_the_first_screen_of_the_readme_works(tmp_path: Path) -> None:
     play(ROOT / "README.md", tmp_path, instead=shorter)
 
 
+def test_the_lossless_film_of_the_transcode_page_is_made(tmp_path: Path) -> None:
+    play(ROOT / "docs" / "transcode.md", tmp_path, instead={"--seconds 4": "--seconds 2"})
+
+
 @pytest.mark.usefixtures("worker")
 def test_the_examples_of_the_python_page_run(page_of_python: Path) -> None:
     blocks = [block for block in blocks_of(ROOT / "docs" / "python.md") if block.language == "python"]
@@ -135,6 +140,13 @@ def test_the_settings_page_has_every_setting_with_its_default_and_meaning() -> N
 
     assert with_settings(text) == text, "run `python -m tests.support.docs`"
     assert all(f"`{PREFIX}{name.upper()}`" in text for name in Settings.model_fields)
+
+
+def test_the_transcode_page_has_everything_that_a_spec_may_ask_for() -> None:
+    text = (ROOT / "docs" / "transcode.md").read_text()
+    table = text[text.index("## What a job may ask for") : text.index("## Versions")]
+
+    assert [name for name in TranscodeSpec.model_fields if f"`{name}`" not in table] == []
 
 
 def test_the_flows_page_has_every_option_of_a_stage_with_its_default() -> None:

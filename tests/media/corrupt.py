@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -15,7 +13,6 @@ from tests.media.make_video import ffmpeg, packager
 from tests.media.patterns import paint
 
 Spoiler = Callable[[Path], Path]
-TS_PACKET = 188
 KEY = "00112233445566778899aabbccddeeff"
 
 
@@ -54,24 +51,6 @@ def with_cover(path: Path) -> Path:
         "-disposition:v:0", "attached_pic", "-fflags", "+bitexact", "-f", "mp4", made,
     )  # fmt: skip
     return made.replace(path)
-
-
-def without_some_times(path: Path) -> Path:
-    """Take the time from every third picture of a transport stream, as broken broadcasts do."""
-    data = bytearray(path.read_bytes())
-    seen = 0
-    for at in range(0, len(data), TS_PACKET):
-        starts, adapts = data[at + 1] & 0x40, data[at + 3] & 0x20
-        pes = at + 4 + (1 + data[at + 4] if adapts else 0)
-        if not starts or bytes(data[pes : pes + 3]) != b"\0\0\1" or data[pes + 3] & 0xF0 != 0xE0:
-            continue
-        seen += 1
-        if seen % 3 == 0:
-            length = data[pes + 8]
-            data[pes + 7] &= 0x3F
-            data[pes + 9 : pes + 9 + length] = b"\xff" * length
-    path.write_bytes(data)
-    return path
 
 
 def repeated(path: Path) -> Path:
@@ -119,37 +98,6 @@ def without_default_duration(path: Path) -> Path:
     data[at : at + 4 + size] = bytes([0xEC, 0x80 | (size + 2)]) + bytes(size + 2)
     path.write_bytes(data)
     return path
-
-
-def tuned_in_late(share: Fraction = Fraction(1, 10)) -> Spoiler:
-    """Leave out the first packets of a transport stream, as a recorder does that is switched on in mid-film."""
-
-    def cut_head(path: Path) -> Path:
-        data = path.read_bytes()
-        path.write_bytes(data[int(len(data) // TS_PACKET * share) * TS_PACKET :])
-        return path
-
-    return cut_head
-
-
-def with_wrong_time(pid: int, nth: int, seconds: int) -> Spoiler:
-    """Move both times of one unit of this stream of a transport stream, and of no other."""
-
-    def move(path: Path) -> Path:
-        data = bytearray(path.read_bytes())
-        mine = (at for at in range(0, len(data), TS_PACKET) if data[at + 1] << 8 | data[at + 2] == 0x4000 | pid)
-        at = next(islice(mine, nth, None))
-        at += 4 + (1 + data[at + 4] if data[at + 3] & 0x20 else 0)  # behind the adaptation field
-        assert data[at : at + 3] == b"\0\0\1"
-        for field in (at + 9, at + 14)[: (data[at + 7] >> 6) - 1]:
-            mark, high, low = data[field], *struct.unpack(">HH", data[field + 1 : field + 5])
-            time = ((mark >> 1 & 7) << 30 | high >> 1 << 15 | low >> 1) + seconds * 90_000
-            high, low = time >> 14 & 0xFFFE | 1, time << 1 & 0xFFFE | 1
-            data[field : field + 5] = struct.pack(">BHH", mark & 0xF1 | time >> 29 & 0xE, high, low)
-        path.write_bytes(data)
-        return path
-
-    return move
 
 
 def without_first_packet(path: Path) -> Path:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from random import Random
 
-from tests.media import corrupt
+from tests.media import corrupt, corrupt_ts
 from tests.media.make_video import Film, Shot, Voice, shoot
 
 NTSC = Fraction(1000, 1001)
@@ -231,7 +231,7 @@ _kind("mkv-audio-earlier", "mkv", replace(PLAIN, format="matroska", voices=EARLI
 _kind("ts-audio-earlier", "ts", replace(PLAIN, format="mpegts", voices=EARLIER, start=Fraction(10)))
 _kind("mp4-audio-short", "mp4", replace(PLAIN, voices=(Voice(length=Fraction(2)),)))
 _kind("mkv-audio-long", "mkv", replace(PLAIN, format="matroska", voices=(Voice(length=Fraction(5)),)))
-_kind("ts-missing-pts", "ts", replace(PLAIN, format="mpegts"), corrupt.without_some_times)
+_kind("ts-missing-pts", "ts", replace(PLAIN, format="mpegts"), corrupt_ts.without_some_times)
 _kind("mp4-no-composition-offsets", "mp4", PLAIN, corrupt.without_offsets)
 _kind("mkv-repeated-pts", "mkv", replace(PHONE, format="matroska", times=None, clock=None, muxer={}), corrupt.repeated)
 

@@ -11,7 +11,8 @@ import pytest
 
 from telecine.apps.transcode.videos.progress import progress_of
 from telecine.media.limits import Bounds, check_index, check_source
-from tests.media.corrupt import tuned_in_late, with_wrong_time, without_default_duration, without_first_packet
+from tests.media.corrupt import without_default_duration, without_first_packet
+from tests.media.corrupt_ts import tuned_in_late, with_wrong_time
 from tests.media.make_video import Film, Shot, Voice, shoot
 from tests.media.test_probe import probed
 from tests.media.test_remux import remuxed

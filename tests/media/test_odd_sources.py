@@ -71,6 +71,19 @@ def test_aac_without_its_header_is_decoded_and_kept_without_loss(tmp_path: Path)
     ]
 
 
+@pytest.mark.parametrize(("rate", "channels"), [(22_050, 1), (22_050, 2), (11_025, 1)])
+def test_the_rate_of_aac_without_a_header_is_found_by_its_packets(rate: int, channels: int, tmp_path: Path) -> None:
+    """FFmpeg believes in 44,100 Hz, and then cannot decode what is not silent."""
+    whole = shoot(tmp_path / "whole.flv", replace(SHORT, voices=(Voice(rate=rate, channels=channels),)))
+    path = without_aac_header(whole, tmp_path / "film.flv")
+
+    told, copy = remuxed(path, tmp_path)
+
+    assert told.result["damaged"] == 0
+    assert told.result["warnings"] == [f"audio stream 1 has no AAC header: by its packets, it was taken for {rate} Hz"]
+    assert seconds_heard(copy) == pytest.approx(seconds_heard(whole), abs=0.05)
+
+
 class WithoutTimes:
     """A stream whose decoder tells the time of the first frame only, as that of WMA does within a packet."""
 

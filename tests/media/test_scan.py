@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import pytest
 
 from telecine.media.child.protocol import Refused
 from telecine.media.child.timing import scan
 from telecine.media.orders import Scan
 from telecine.media.plain_json import from_plain
-from telecine.media.source import Packets, Samples
+from telecine.media.source import MIN_GAP_SECONDS, Packets, Samples
 from tests.media.in_process import Told, carry_out
-from tests.media.make_video import Film, Shot, shoot
+from tests.media.make_video import Film, Shot, Voice, shoot
 from tests.media.sources import KINDS
 from tests.media.test_probe import probed
 
@@ -125,3 +126,26 @@ def test_a_source_that_lost_a_stream_since_its_probe_is_refused(source: Kinds, t
         carry_out(scan.run, order, tmp_path, source("mkv-starts-at-10-s"))
 
     assert refused.value.code == "source_changed"
+
+
+def test_where_a_track_falls_silent_for_long_is_written_down(tmp_path: Path) -> None:
+    path = shoot(tmp_path / "film.mkv", Film(format="matroska", voices=(Voice(length=Fraction(3)),)))
+    gap = MIN_GAP_SECONDS + 100
+    with av.open(str(path)) as film, av.open(str(tmp_path / "gap.mkv"), "w", format="matroska") as out:
+        copies = {one.index: out.add_stream_from_template(one) for one in film.streams}
+        for packet in film.demux():
+            if packet.size == 0:
+                continue
+            assert packet.pts is not None
+            if packet.stream.type == "audio" and packet.pts * packet.time_base >= 2:
+                packet.pts = packet.dts = packet.pts + round(gap / packet.time_base)
+            packet.stream = copies[packet.stream_index]
+            out.mux(packet)
+
+    [whole] = scanned(path, tmp_path).sounds
+    [leapt] = scanned(tmp_path / "gap.mkv", tmp_path).sounds
+
+    assert whole.gaps == ()
+    [(end, begin)] = leapt.gaps
+    assert float(end * leapt.time_base) == pytest.approx(2, abs=0.03)
+    assert float((begin - end) * leapt.time_base) == pytest.approx(gap, abs=0.03)

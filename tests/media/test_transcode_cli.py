@@ -5,16 +5,10 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,62 +17,10 @@ from telecine.apps.transcode.cli.growing_folder import Preview
 from telecine.media.hls.export import Export, FolderBusy
 from telecine.world import World
 from tests.media.make_video import Film, Shot, shoot
-from tests.media.transcode_env import LADDER, Theatre, faults_of, numbers_of, play, small
+from tests.media.transcode_env import Theatre, faults_of, numbers_of, play, small
+from tests.media.transcode_shell import PATIENCE, Shell, until
 
 Source = Callable[[str], Path]
-PROGRAM = Path(sys.executable).parent / "telecine"
-PATIENCE = 60.0
-
-
-@dataclass(frozen=True)
-class Shell:
-    """An empty folder to work in."""
-
-    folder: Path
-
-    @property
-    def environ(self) -> dict[str, str]:
-        ours = {name: value for name, value in os.environ.items() if not name.startswith(("TELECINE_", "COLUMNS"))}
-        small = {"SEGMENT_SECONDS": "1", "GOP_SECONDS": "0.5", "LADDER": "small", "SLOTS": "2"}
-        return {
-            **ours,
-            **{f"TELECINE_{name}": value for name, value in small.items()},
-            "TELECINE_LADDERS": json.dumps({"small": LADDER, "tiny": LADDER[:1]}),
-        }
-
-    def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        with self.started(*arguments) as process:
-            out, err = process.communicate(timeout=PATIENCE)
-        assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-    @contextmanager
-    def started(self, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-        process = subprocess.Popen(
-            [PROGRAM, "transcode", *map(str, arguments)], cwd=self.folder, env=self.environ, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        path = self.folder / ".telecine/telecine.db"
-        if not path.exists():
-            return []
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            try:
-                return database.execute(sql).fetchall()
-            except sqlite3.OperationalError:  # it is being made just now
-                return []
-
-    def pieces(self) -> dict[str, tuple[str, int]]:
-        """What is recorded of the video, with its place and its token."""
-        found = self.rows("select name, key, token from artifact where stage = 'video' and key is not null")
-        return {name: (key, token) for name, key, token in found}
 
 
 @pytest.fixture
@@ -91,14 +33,6 @@ def long_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Long enough to be interrupted; made quickly, encoded slowly."""
     film = Film(shots=(Shot(count=264),), voices=(), options={"x264-params": "keyint=25"})
     return shoot(tmp_path_factory.mktemp("long") / "long.mp4", film)
-
-
-def until(check: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while not (found := check()):
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
-        time.sleep(0.02)
-    return found
 
 
 def test_a_film_is_made_once_and_told_in_figures(shell: Shell, source: Source, tmp_path: Path) -> None:
@@ -192,6 +126,24 @@ def test_after_ctrl_c_the_same_command_goes_on_where_it_was(shell: Shell, long_f
     assert shell.rows("select distinct outcome from attempt order by 1") == [("done",), ("released",)]
 
 
+@pytest.mark.parametrize("folder", [(), ("-o", "out")])
+def test_ctrl_c_at_the_very_end_says_what_is_true(shell: Shell, source: Source, folder: tuple[str, ...]) -> None:
+    command = (source("mp4-no-audio"), *folder)
+    with shell.started(*command) as process:
+        until(lambda: shell.rows("select id from job where outcome = 'completed'"), "the job has completed")
+        process.send_signal(signal.SIGINT)  # before the command has looked, twice a second
+        out, _ = process.communicate(timeout=PATIENCE)
+
+    assert "Stopped" not in out
+    if folder and process.returncode == 130:
+        assert "All is encoded, but not all of it is in out yet: run the same command to go on." in out
+        assert shell(*command).returncode == 0
+        assert faults_of(shell.folder / "out", shell.folder / "s") == []
+    else:
+        assert process.returncode == 0
+        assert "as fast as it plays" in out
+
+
 def test_after_three_kills_within_a_segment_the_same_command_goes_on(shell: Shell, long_film: Path) -> None:
     """The third loss in a row puts a task into quarantine: a person who runs the command again has retried it."""
     command = (long_film, "--preset", "veryslow", "--segment", "60")
@@ -207,7 +159,9 @@ def test_after_three_kills_within_a_segment_the_same_command_goes_on(shell: Shel
 
     assert before == [(1, "running")]  # the third kill is not noticed yet, the second one was after a person's retry
     assert last.returncode == 0, last.stderr
-    assert json.loads(last.stdout)["how"] == "continued"
+    told = json.loads(last.stdout)
+    assert told["how"] == "continued"
+    assert told["elapsed_seconds"] > told["wall_seconds"] + 1, "between a kill and the next run nobody works"
     assert shell.rows("select count(*) from attempt where outcome = 'lost'") >= [(3,)]
 
 

@@ -1,7 +1,7 @@
 """Documents as programs: their blocks are written, run and compared with what they promise.
 
 In a document that is run
-- a `python NAME` block is a file of that name, a `sh` block is typed into one shell, in order;
+- a `python NAME` or `toml NAME` block is a file of that name, a `sh` block is typed into one shell, in order;
 - a `text` block right after a `sh` block is what it must print: these lines in this order, `…` for anything;
 - `<!-- run … -->` is typed too, but readers do not see it: it waits where they would look at the screen;
 - `console` blocks are for readers only.
@@ -49,7 +49,7 @@ class Block:
 
     @property
     def is_file(self) -> bool:
-        return self.language == "python" and self.name.endswith(".py")
+        return self.name.endswith((".py", ".toml"))
 
     def with_words(self, old: str, new: str) -> "Block":
         return replace(self, text=self.text.replace(old, new), promise=self.promise.replace(old, new))
@@ -63,7 +63,7 @@ def blocks_of(path: Path) -> list[Block]:
         line = text.count("\n", 0, match.start()) + 1
         if match["hidden"] is not None:
             found.append(Block("sh", "hidden", match["hidden"], line))
-        elif match["language"] == "text" and found and found[-1].language == "sh":
+        elif match["language"] == "text" and found and found[-1].language == "sh" and not found[-1].promise:
             last = found.pop()
             found.append(Block(last.language, last.name, last.text, last.line, match["text"]))
         else:
@@ -110,7 +110,7 @@ def play(path: Path, folder: Path, *, instead: Mapping[str, str] | None = None) 
 
 
 def _part(number: int, block: Block) -> str:
-    if block.language == "python":
+    if block.is_file:
         return f"cat > {block.name} <<'END OF FILE'\n{block.text}END OF FILE\n"
     return f"{{\n{block.text}\n}} > .said.{number} 2>&1\n"
 

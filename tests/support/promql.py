@@ -8,6 +8,7 @@ A vector is a dictionary from labels to values; a scalar is a float. What is not
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable
@@ -128,20 +129,33 @@ class _Reader:
         self._take("(")
         if name == "vector":
             inner: Any = {frozenset(): self._binary(0)}
-        elif name in ("increase", "rate", "delta"):
-            metric = self._take()
-            matchers = self._take() if self._tokens[0].startswith("{") else "{}"
-            window = self._take().strip("[]")
-            seconds = int(window[:-1]) * UNITS[window[-1]]
-            inner = {}
-            for labels, samples in self._matching(metric, matchers):
-                recent = [one for one in samples if self._at - seconds < one[0] <= self._at]
-                if (grown := _extrapolated(recent, self._at, seconds, counter=name != "delta")) is not None:
-                    inner[_nameless(labels)] = grown / seconds if name == "rate" else grown
+        elif name in ("histogram_quantile", "topk"):
+            number = self._binary(0)
+            self._take(",")
+            vector = self._binary(0)
+            inner = _quantiles(number, vector) if name == "histogram_quantile" else _largest(int(number), vector)
+        elif name in ("increase", "rate", "delta", "deriv"):
+            inner = self._over_time(name)
         else:
             raise SyntaxError(f"the function {name} is not known here")
         self._take(")")
         return inner
+
+    def _over_time(self, name: str) -> Vector:
+        metric = self._take()
+        matchers = self._take() if self._tokens[0].startswith("{") else "{}"
+        window = self._take().strip("[]")
+        seconds = int(window[:-1]) * UNITS[window[-1]]
+        found: Vector = {}
+        for labels, samples in self._matching(metric, matchers):
+            recent = [one for one in samples if self._at - seconds < one[0] <= self._at]
+            if name == "deriv":
+                value = _slope(recent)
+            else:
+                value = _extrapolated(recent, self._at, seconds, counter=name != "delta")
+            if value is not None:
+                found[_nameless(labels)] = value / seconds if name == "rate" else value
+        return found
 
     def _selected(self, metric: str) -> Vector:
         matchers = self._take() if self._tokens[0].startswith("{") else "{}"
@@ -182,6 +196,42 @@ def _extrapolated(samples: Samples, at: float, seconds: float, *, counter: bool)
         before = min(before, spanned * samples[0][1] / grown)
     after = average / 2 if after >= average * 1.1 else after
     return grown * (spanned + before + after) / spanned
+
+
+def _slope(samples: Samples) -> float | None:
+    """The slope of a line through samples by least squares, per second."""
+    if len(samples) < 2:
+        return None
+    middle_at, middle = (sum(column) / len(samples) for column in zip(*samples, strict=True))
+    above = sum((at - middle_at) * (value - middle) for at, value in samples)
+    return above / sum((at - middle_at) ** 2 for at, _ in samples)
+
+
+def _largest(count: int, vector: Vector) -> Vector:
+    """NaN counts as the smallest, as in Prometheus."""
+    ranked = sorted(vector.items(), key=lambda one: -math.inf if math.isnan(one[1]) else one[1], reverse=True)
+    return dict(ranked[:count])
+
+
+def _quantiles(share: float, vector: Vector) -> Vector:
+    """A value for each histogram: linear within the bucket where the share is reached; NaN without observations."""
+    histograms: dict[Labels, list[tuple[float, float]]] = {}
+    for labels, count in vector.items():
+        edge = float(dict(labels)["le"])
+        histograms.setdefault(frozenset(one for one in labels if one[0] != "le"), []).append((edge, count))
+    return {labels: _quantile(share, sorted(buckets)) for labels, buckets in histograms.items()}
+
+
+def _quantile(share: float, buckets: list[tuple[float, float]]) -> float:
+    wanted = share * buckets[-1][1]
+    if len(buckets) < 2 or buckets[-1][0] != math.inf or not buckets[-1][1]:
+        return math.nan
+    number = next(number for number, (_, count) in enumerate(buckets) if count >= wanted)
+    if number == len(buckets) - 1:
+        return buckets[-2][0]
+    edge, count = buckets[number]
+    start, before = buckets[number - 1] if number else (0.0, 0.0)
+    return start + (edge - start) * (wanted - before) / (count - before) if count > before else edge
 
 
 def _combined(sign: str, left: Any, right: Any) -> Any:

@@ -25,8 +25,44 @@ def test_an_outage_is_told_at_its_beginning_every_half_minute_and_at_its_end(cap
         "contact is lost, trying on: the server did not answer",
         "no contact for 30 s, trying on: the server did not answer",
         "no contact for 60 s, trying on: the server did not answer",
-        "contact is back after 71 s",
+        "contact is back after 70 s",
     ]
+
+
+def test_a_claim_that_waits_for_work_does_not_lengthen_the_outage(caplog: pytest.LogCaptureFixture) -> None:
+    contact = Contact()
+    contact.lost("beat", Unreachable("gone"), 0.0)
+    contact.lost("claim", Unreachable("gone"), 2.0)
+
+    contact.found("beat", 3.0)
+    assert caplog.messages == ["contact is lost, trying on: gone"], "the claim may fail again"
+    contact.found("beat", 8.0)
+    contact.found("claim", 28.0)
+
+    assert caplog.messages == ["contact is lost, trying on: gone", "contact is back after 3 s"]
+
+
+def test_a_later_outage_counts_from_its_own_beginning(caplog: pytest.LogCaptureFixture) -> None:
+    contact = Contact()
+    contact.lost("claim", Unreachable("gone"), 0.0)
+    contact.found("beat", 8.0)
+
+    contact.lost("claim", Unreachable("gone again"), 100.0)
+    contact.found("claim", 102.0)
+
+    assert caplog.messages[2:] == ["contact is lost, trying on: gone again", "contact is back after 2 s"]
+
+
+def test_one_question_that_fails_on_is_an_outage_although_others_are_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    contact = Contact()
+
+    for second in range(31):
+        contact.lost("claim", Unreachable("refused"), float(second))
+        contact.found("beat", second + 0.5)
+
+    assert caplog.messages == ["contact is lost, trying on: refused", "no contact for 30 s, trying on: refused"]
 
 
 def test_contact_that_comes_and_goes_is_no_storm(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from telecine.media.source import Packets, Samples
-from telecine.media.timeline.extent import MAX_LEAD_SECONDS, extent_of
+from telecine.media.timeline.extent import MAX_LAG_SECONDS, MAX_LEAD_SECONDS, extent_of
 from telecine.media.timeline.grid import timing_for
 from telecine.media.timeline.index import Index, build_index
 
@@ -107,3 +107,29 @@ def test_pictures_that_are_longer_than_that_are_for_others_to_refuse() -> None:
     film = fitted(sound(10_000, 20_000), most=Fraction(1))
 
     assert film.timing.frames == 50
+
+
+LATE = 12_000 + 1000 * MAX_LAG_SECONDS + 1
+
+
+def test_sound_that_goes_on_long_after_the_last_picture_has_another_clock() -> None:
+    leapt = Samples(stream=1, time_base=MILLI, start=10_000, end=LATE + 3_000, gaps=((12_800, LATE),))
+
+    film = fitted(leapt, sound(LATE, LATE + 5_000, stream=2))
+
+    assert film.timing.frames == 70
+    why = "they are more than 10 minutes after the last picture"
+    assert film.warnings == (
+        f"audio stream 1: its last 3.0 s are left out, because {why}",
+        f"audio stream 2: its last 5.0 s are left out, because {why}",
+    )
+
+
+def test_a_gap_within_the_film_or_soon_after_it_is_one_of_the_film() -> None:
+    pictures_for_hours = pictures(50_000)
+    inside = Samples(stream=1, time_base=MILLI, start=10_000, end=2_000_000, gaps=((20_000, 1_900_000),))
+    after = Samples(stream=1, time_base=MILLI, start=10_000, end=LATE + 999, gaps=((11_000, LATE - 1),))
+
+    assert fitted(inside, index=pictures_for_hours).warnings == ()
+    assert fitted(after).span.length == 603
+    assert fitted(after).warnings == ()

@@ -15,7 +15,7 @@ from telecine.api.http import problems
 from telecine.api.http.context import House
 from telecine.api.http.request_id import Watch
 from telecine.api.http.request_limits import Walls
-from telecine.api.http.routing import Route, flat
+from telecine.api.http.routing import FAILURES, Route, flat, possible_failures
 from telecine.api.openapi.schema import described
 from telecine.api.routes import docs, flows, health, jobs, keys, login, page, stats, tasks, webhooks, workers
 from telecine.apps.transcode.http.media_routes import router as media_router
@@ -63,6 +63,9 @@ def create_app(house: House) -> FastAPI:
     problems.install(app)
     app.router.routes.extend(flat(ROUTERS))
     page.install(app)
+    if house.expect_responses is not None:
+        of_page = [(page.NAME, method, status) for method in page.METHODS for status in FAILURES]
+        house.expect_responses([*possible_failures(app.routes), *of_page])
     if house.settings.allowed_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from telecine.apps.transcode.cli import sample, transcode_command, videos_command
-from telecine.cli import common
 from telecine.cli.commands import doctor, events, fleet, jobs, logs, serve, setup, submit, watch, webhooks, worker
-from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, Database, complain, exit_code
+from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, AsJson, Database, before_command, complain, exit_code
 from telecine.cli.terminal import safe_streams
 from telecine.errors import TelecineError
 
@@ -46,8 +45,9 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
-    common.database_before_command = database
+    """Options before the command; see `common.Before`."""
 
 
 PANELS = {
@@ -76,6 +76,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    before_command.forget()
     try:
         code = app(list(arguments), standalone_mode=False) or OK
         sys.stdout.flush()  # here, where a reader that has left can still be told from a fault

@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,15 +20,45 @@ if TYPE_CHECKING:
     from telecine.client import Client
     from telecine.settings import Loaded, Settings
 
+
+@dataclass
+class Before:
+    """The two options before the command: `telecine --json --database URL jobs`. After it, a database counts more."""
+
+    database: str | None = None
+    as_json: bool = False
+
+    def forget(self) -> None:
+        self.database, self.as_json = None, False
+
+
+before_command = Before()
+
+
+def _database(value: str | None) -> str | None:
+    if value is not None:
+        before_command.database = value
+    return before_command.database
+
+
+def _as_json(value: bool) -> bool:
+    before_command.as_json = before_command.as_json or value
+    return before_command.as_json
+
+
+# The callbacks run for `telecine`, then for a group such as `workers`, then for the command.
 Database = Annotated[
     str | None,
-    typer.Option("--database", metavar="URL", help="The database, if not the one of the settings.", show_default=False),
+    typer.Option(
+        "--database",
+        metavar="URL",
+        help="The database, if not the one of the settings.",
+        show_default=False,
+        callback=_database,
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (streams: one object per line).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (streams: one object per line).", callback=_as_json)]
 JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number.", show_default=False)]
-
-# `telecine --database URL jobs`; after the command it counts more.
-database_before_command: str | None = None
 
 OK, BUG, BAD_INPUT, NOT_FOUND, CONFLICT, JOB_FAILED, NO_DATABASE, SHUT_OUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 SELDOM = (20_000, 10, 10)  # new objects until the youngest are looked at, and how often the older ones are
@@ -75,8 +106,7 @@ def _swift_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def settings_for(database: str | None, given: Mapping[str, Any] | None = None) -> Loaded:
     from telecine.settings import load
 
-    chosen = database_before_command if database is None else database
-    return load(given={"database_url": chosen, **(given or {})})
+    return load(given={"database_url": database, **(given or {})})
 
 
 def settings_there(database: str | None) -> Settings:

@@ -97,7 +97,10 @@ def print_rows(table: Table, rows: Sequence[Sequence[str | Text]], notes: Sequen
     for cells in lines:
         table.add_row(*cells)
     for line, note in zip(console().render_lines(table, pad=False), [None, *notes], strict=True):
-        console().print(Segments([*line, Segment.line()]), end="")
+        if is_pipe():  # without the blanks up to the end of the longest line
+            print("".join(segment.text for segment in line).rstrip())
+        else:
+            console().print(Segments([*line, Segment.line()]), end="")
         if note is not None:
             console().print(Text.assemble("     ", one_line(note)), no_wrap=True, overflow="ellipsis")
 
@@ -179,6 +182,16 @@ def span(length: Millis, most: int = 2) -> str:
     return " ".join(parts)
 
 
+def has_paused(elapsed: Millis, worked: Millis) -> bool:
+    """Was there a time worth a word in which nobody worked? Between two tasks a moment passes always."""
+    return 0 < worked < elapsed - max(5 * SECOND, elapsed // 10)
+
+
+def took(elapsed: Millis, worked: Millis) -> str:
+    """From start to end; and how much of it was work, where nobody was at it for a while."""
+    return span(elapsed) + (f" ({span(worked)} of work)" if has_paused(elapsed, worked) else "")
+
+
 def ago(at: Instant | None, now: Instant) -> str:
     """How long ago, or how far ahead, a moment is by the database's clock."""
     if at is None:
@@ -201,6 +214,11 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} TB"
 
 
+def is_pipe() -> bool:
+    """Is there no width to obey?"""
+    return console().width == PIPE_WIDTH
+
+
 def is_terminal() -> bool:
     return sys.stdout.isatty() and console().is_terminal
 
@@ -215,4 +233,5 @@ def fault(what: object, message: object) -> str:
 
 
 def short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """Not longer than this; in a pipe, whole."""
+    return text if len(text) <= most or is_pipe() else text[: most - 1] + "…"

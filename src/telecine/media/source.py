@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+MIN_GAP_SECONDS = 600  # a shorter silence is one of the film
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
@@ -95,12 +97,16 @@ class Packets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """What a demuxer saw of one audio stream: from when to when it sounds, in its time base."""
+    """What a demuxer saw of one audio stream: from when to when it sounds, in its time base.
+
+    `gaps`: where it falls silent for longer than `MIN_GAP_SECONDS`, and where it goes on.
+    """
 
     stream: int
     time_base: Fraction
     start: int
     end: int
+    gaps: tuple[tuple[int, int], ...] = ()
 
 
 def retold(original: Source, copied: Source) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
@@ -45,6 +46,11 @@ class RequestMetrics:
         for kind in ("http", "websocket"):
             self._streams.labels(kind)
         self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # looking them up is the dear part
+
+    def expect(self, responses: Iterable[tuple[str, str, int]]) -> None:
+        """Start these counters at 0: for Prometheus a series that begins with 1 has not increased."""
+        for route, method, status in responses:
+            self._count.labels(route, method, str(status))
 
     def came(self, visit: Visit) -> None:
         self._now.inc()

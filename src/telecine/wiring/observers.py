@@ -68,10 +68,12 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
         mono=world.mono,
     )
     vitals, registry = Vitals(probes), CollectorRegistry()
+    requests = RequestMetrics(registry)
     return {
         "vitals": vitals,
         "metrics": Metrics(registry, look).text,
-        "watchers": (RequestMetrics(registry), AccessLines(), *((parts.tracing,) if parts.tracing else ())),
+        "expect_responses": requests.expect,
+        "watchers": (requests, AccessLines(), *((parts.tracing,) if parts.tracing else ())),
         "trace_seed": parts.tracing.seed if parts.tracing else None,
     }
 

@@ -16,6 +16,9 @@ from telecine.triage import Verdict, triage
 log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 30.0
+# A question that fails is asked again within 3 s. One that has not failed for longer waits for its answer: a claim
+# may wait half a minute for work.
+SETTLED_SECONDS = 4.0
 
 
 class ShutOut(Unreachable):
@@ -28,7 +31,9 @@ class Contact:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._missing: set[object] = set()
-        self._since = 0.0
+        self._since: float | None = None  # when the loss began
+        self._lost_at = 0.0  # when a question failed last
+        self._answered_at: float | None = None  # the first answer after that
         self._told_at = float("-inf")
         self._is_told = False  # the log says that contact is lost, and not yet that it is back
         self._stumbles: dict[tuple[str, str], float] = {}  # what, and by which class of error: when it was told
@@ -38,8 +43,8 @@ class Contact:
         if isinstance(why, ShutOut):
             return
         with self._lock:
-            if not self._missing and not self._is_told:
-                self._since = now
+            since = self._since = now if self._since is None else self._since
+            self._lost_at, self._answered_at = now, None
             self._missing.add(who)
             if now - self._told_at < QUIET_SECONDS:
                 return
@@ -48,7 +53,7 @@ class Contact:
         if is_first:
             log.warning("contact is lost, trying on: %s", reason)
         else:
-            log.warning("no contact for %.0f s, trying on: %s", now - self._since, reason)
+            log.warning("no contact for %.0f s, trying on: %s", now - since, reason)
 
     def stumbled(self, what: str, why: Exception, now: float) -> None:
         """A step of the worker failed by something else than an outage; it is tried again."""
@@ -65,13 +70,22 @@ class Contact:
         log.error("%s failed, trying on: %s", what, str(why) or type(why).__name__, exc_info=fault)
 
     def found(self, who: object, now: float) -> None:
-        """It was answered. Any answer ends a loss that was told if no other question waits: see `stumbled`."""
+        """It was answered. That ends the loss, unless another question has failed just now and may fail again.
+
+        The loss has lasted until the first answer after the last failure.
+        """
         with self._lock:
             self._missing.discard(who)
-            if self._missing or not self._is_told:
+            if self._since is None:
                 return
-            self._is_told = False
-        log.info("contact is back after %.0f s", now - self._since)
+            self._answered_at = now if self._answered_at is None else self._answered_at
+            if self._missing and now - self._lost_at < SETTLED_SECONDS:
+                return
+            lasted, was_told = self._answered_at - self._since, self._is_told
+            self._since, self._is_told = None, False
+            self._missing.clear()
+        if was_told:
+            log.info("contact is back after %.0f s", lasted)
 
     def forget(self, who: object) -> None:
         """Nobody asks it any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Protocol, cast
@@ -75,6 +75,8 @@ class House:
     trace_seed: str | None = None
     # Who hears of every request.
     watchers: tuple[Watcher, ...] = ()
+    # Takes path template, method and status of responses whose counters must be 0 before the first of them.
+    expect_responses: Callable[[Iterable[tuple[str, str, int]]], None] | None = None
     # By flow: how its workers' results are looked at. A flow without one is believed.
     inspectors: Mapping[str, Inspector] = field(default_factory=dict)
     # By flow: what remote workers may read of the server's disk. A flow without one: nothing.

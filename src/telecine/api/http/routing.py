@@ -24,6 +24,8 @@ from starlette.types import Message, Receive, Scope, Send
 from telecine.api.http.auth import needs_of
 
 Responses = dict[int | str, dict[str, Any]]
+# Any route can meet a bug and an outage of the database.
+FAILURES = frozenset({500, 503})
 
 
 class Route(APIRoute):
@@ -46,6 +48,7 @@ class Route(APIRoute):
         self._model = None if isinstance(response_model, DefaultPlaceholder) else response_model
         self._models = {status: said["model"] for status, said in (responses or {}).items() if "model" in said}
         plain = {status: _without_model(said) for status, said in (responses or {}).items()}
+        self.declared = frozenset(status for status in plain if isinstance(status, int))
         self._missing: dict[str, Any] | None = {"methods": self.methods, "responses": plain, **more}
 
     async def _at_first(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -150,3 +153,17 @@ def flat(routers: Iterable[APIRouter]) -> Iterator[BaseRoute]:
         if not hasattr(route, "path"):
             raise ValueError(f"{route!r} is no route: name routers one by one, none includes another")
         yield route
+
+
+def possible_failures(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str, int]]:
+    """Path template, method and status of every 5xx response that these routes can give."""
+    for route in routes:
+        path = getattr(route, "path", None)
+        if path is None:
+            continue
+        methods = set(getattr(route, "methods", None) or {"GET"})  # a WebSocket begins with GET
+        methods |= {"HEAD"} if isinstance(route, Route) and methods == {"GET"} else set()
+        declared = {status for status in getattr(route, "declared", ()) if status >= min(FAILURES)}
+        for method in sorted(methods):
+            for status in sorted(FAILURES | declared):
+                yield path, method, status

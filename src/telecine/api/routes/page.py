@@ -35,6 +35,8 @@ SAFE = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+NAME = "(page)"  # of all of it, in metrics and log lines
+METHODS = ("GET", "HEAD")
 FOR_EVER = "public, max-age=31536000, immutable"
 
 STYLE = (
@@ -68,8 +70,8 @@ def install(app: FastAPI) -> None:
             await nobody(scope, receive, send)
             return
         request = Request(scope, receive)
-        request.state.route = "(page)"
-        if request.method not in ("GET", "HEAD"):
+        request.state.route = NAME
+        if request.method not in METHODS:
             raise HTTPException(405, "pages are only read", headers={"Allow": "GET, HEAD"})
         response = await _built(path, request) if BUILT.is_dir() else await _plain(path, request)
         await response(scope, receive, send)

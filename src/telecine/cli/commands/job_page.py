@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from telecine.cli import format
-from telecine.facts import SECOND, Instant, Status
+from telecine.facts import SECOND, Instant, Millis, Status
 from telecine.plural import counted
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ async def reasons_of(client: Client, view: JobView) -> dict[str, Waiting]:
     return found
 
 
-def render(view: JobView, waits: dict[str, Waiting], now: Instant) -> RenderableType:
-    parts: list[RenderableType] = [_head(view), _facts(view, now), Text(), _stages(view, waits, now)]
+def render(view: JobView, waits: dict[str, Waiting], now: Instant, worked: Millis) -> RenderableType:
+    parts: list[RenderableType] = [_head(view), _facts(view, now, worked), Text(), _stages(view, waits, now)]
     parts += _error(view) + _warnings(view) + _results(view) + _files(view)
     return Group(*parts)
 
@@ -54,14 +54,14 @@ def _head(view: JobView) -> Text:
     return head
 
 
-def _facts(view: JobView, now: Instant) -> Table:
+def _facts(view: JobView, now: Instant, worked: Millis) -> Table:
     facts = Table.grid(padding=(0, 2, 0, 0))
     lines = {
         "submitted": format.moment(view.created_at, now),
         "runs from": format.moment(view.run_at, now),
         "started": format.moment(view.started_at, now),
         "ended": format.moment(view.ended_at, now),
-        "took": "" if view.started_at is None else format.span((view.ended_at or now) - view.started_at),
+        "took": "" if view.started_at is None else format.took((view.ended_at or now) - view.started_at, worked),
         "archived": format.moment(view.archived_at, now),
         "subject": "/".join(view.subject or ()),
         "owner": view.owner,

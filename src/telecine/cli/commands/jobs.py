@@ -131,12 +131,13 @@ def job(job_id: JobNumber, database: Database = None, as_json: AsJson = False) -
         async with session(database) as client:
             view = await client.job(job_id)
             waits = await reasons_of(client, view)
+            worked = await client.views.worked(job_id)
             now = await client.now()
         if as_json:
             waiting = [{"stage": stage, **asdict(reason)} for stage, reason in waits.items()]
             format.print_json({**asdict(view), "waiting": waiting})
         else:
-            format.console().print(render(view, waits, now))
+            format.console().print(render(view, waits, now, worked))
 
     perform(look())
 

@@ -38,6 +38,7 @@ KeyRow = Row
 RowOf = Callable[[str], Awaitable[KeyRow | None]]
 
 _SHAPE = re.compile(r"tcn_(admin|owner|worker)_([0-9a-f]{12})_([0-9a-f]{64})_([0-9a-f]{8})")
+_REGISTER = "`telecine workers register NAME` makes a worker's key"
 # Compared with when there is no such key, so that an unknown one takes as long as a wrong one.
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
@@ -142,7 +143,8 @@ class Keys:
         row = await (row_of or self._row)(key_id)
         known = hmac.compare_digest(hash_of(secret), row["secret_hash"] if row else _NOBODY)
         if row is None or not known or row["scope"] != scope or row["kind"] == "link":
-            raise KeyInvalid("this key is not known here")
+            hint = f"; {_REGISTER}" if _is_workers(text) else ""
+            raise KeyInvalid(f"this key is not known here{hint}")
         if row["revoked_at"] is not None:
             raise KeyInvalid("this key was revoked")
         if row["expires_at"] is not None and row["expires_at"] <= row["now"]:
@@ -235,10 +237,16 @@ def read(text: str) -> tuple[str, str, str]:
     """Scope, id and secret of a key; `KeyInvalid` if it cannot be one."""
     match = _SHAPE.fullmatch(text)
     if match is None or not hmac.compare_digest(_check(text.rpartition("_")[0]), match[4]):
+        looks = "tcn_worker_…" if _is_workers(text) else "tcn_owner_…"
         raise KeyInvalid(
-            "this is not a key: one looks like tcn_owner_…, and this one is incomplete or has a slip in it"
+            f"this is not a key: one looks like {looks}, and this one is incomplete or has a slip in it"
+            + (f"; {_REGISTER}" if _is_workers(text) else "")
         )
     return match[1], match[2], match[3]
+
+
+def _is_workers(text: str) -> bool:
+    return text.startswith("tcn_worker_")
 
 
 def _check(body: str) -> str:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -219,20 +220,24 @@ def _open_job(job_id: int, sees: str | None) -> Steps[None]:
 
 
 def room_for(wanted: Sequence[Row]) -> Steps[None]:
-    """`Conflict` unless all of these, which are of one owner, may be made besides what there is."""
+    """`Conflict` unless all of these, which are of one owner, may be made besides what there is.
+
+    Those of single jobs do not take the owner's turn: the caller holds the job, or has just made it, so nobody else
+    adds to it meanwhile. With a turn, all submits of an owner would wait for each other until they commit.
+    """
     owner = wanted[0]["owner"]
-    jobs = [row["job_id"] for row in wanted if row["job_id"] is not None]
-    yield Ask("webhook_turn", {"owner": owner})
+    jobs = Counter(row["job_id"] for row in wanted if row["job_id"] is not None)
     if not jobs:
+        yield Ask("webhook_turn", {"owner": owner})
         [row] = yield Ask("webhook_count", {"owner": owner})
         if row["own"] >= MOST_OF_OWNER:
             raise Conflict(f"there are {row['own']} webhooks, no more than {MOST_OF_OWNER} for one owner: delete one")
         return
-    for row in (yield Ask("webhook_counts", {"ids": jobs})):
-        if row["of_job"] >= MOST_OF_JOB:
-            said = f"job {row['job_id']} has {row['of_job']} webhooks, and no job more than {MOST_OF_JOB}"
-            raise Conflict(f"{said}: delete one")
-    if (yield Ask("webhook_passing", {"owner": owner, "most": MOST_PASSING - len(jobs)})):
+    there = {row["job_id"]: row["of_job"] for row in (yield Ask("webhook_counts", {"ids": list(jobs)}))}
+    for job, count in jobs.items():
+        if (total := there.get(job, 0) + count) > MOST_OF_JOB:
+            raise Conflict(f"job {job} would have {total} webhooks, and no job more than {MOST_OF_JOB}: name fewer")
+    if (yield Ask("webhook_passing", {"owner": owner, "most": MOST_PASSING - jobs.total()})):
         most = f"{MOST_PASSING:,}"
         raise Conflict(
             f"there are {most} webhooks of single jobs, no more for one owner: make one for all of your jobs"

@@ -124,7 +124,8 @@ def _size(one: Quality) -> str:
 
 async def summary_of(client: Client, file: File, state: Progress, master: str | None) -> dict[str, Any]:
     """What came of it, in figures."""
-    wall = state.worked
+    job, wall = await client.job(file.job_id), state.worked
+    elapsed = 0 if job.started_at is None or job.ended_at is None else job.ended_at - job.started_at
     length = state.length or Fraction(0)
     return {
         "file": file.name,
@@ -137,6 +138,7 @@ async def summary_of(client: Client, file: File, state: Progress, master: str | 
         "master": master,
         "seconds": round(float(length), 3),
         "wall_seconds": round(wall / SECOND, 2),
+        "elapsed_seconds": round(elapsed / SECOND, 2),  # with the time between a kill and the next run
         "cpu_seconds": round(await _cpu(client, file.job_id), 2),
         "speed": round(float(length) * SECOND / wall, 2) if wall else None,
         "qualities": [
@@ -194,6 +196,9 @@ def _figures(summary: Mapping[str, Any]) -> str:
     if summary["how"] == "made before":
         return f"{summary['file']} was made before; --again makes it anew."
     film = format.span(round(summary["seconds"] * SECOND))
-    took = format.span(round(summary["wall_seconds"] * SECOND))
+    elapsed, worked = (round(summary[name] * SECOND) for name in ("elapsed_seconds", "wall_seconds"))
+    took = format.span(worked)
+    if format.has_paused(elapsed, worked):
+        took += f" of work ({format.span(elapsed)} from start to end)"
     speed = "" if summary["speed"] is None else f", {summary['speed']:.2f}× as fast as it plays"
     return f"{film} of film in {took}{speed}, {summary['cpu_seconds']:.1f} s of CPU."

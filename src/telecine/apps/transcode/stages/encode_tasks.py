@@ -31,15 +31,15 @@ from telecine.media.timeline.index import Index
 HARDWARE = ("encoder", "fallback", "again")  # stages that only a film in hardware needs
 
 
-def family_for(spec: TranscodeSpec, labels: Sequence[str]) -> Family:
-    """The encoder that was asked for; `auto`: hardware, if a live worker offers it."""
+def family_for(spec: TranscodeSpec, labels: Sequence[str], rungs: Sequence[Rung]) -> Family:
+    """The encoder that was asked for; `auto`: hardware, if a live worker offers it and it can make all these rungs."""
     if spec.encoder != "auto":
         if spec.encoder not in FAMILIES:
             raise BadSpec(f"there is no encoder {spec.encoder!r}; use auto or one of {', '.join(FAMILIES)}")
         return FAMILIES[spec.encoder]
-    if spec.lossless:
-        return X264
-    return next((one for one in FAMILIES.values() if one.hardware and one.label in labels), X264)
+    needs_lossless = any(rung.lossless for rung in rungs)
+    able = (one for one in FAMILIES.values() if one.hardware and (one.lossless or not needs_lossless))
+    return next((one for one in able if one.label in labels), X264)
 
 
 def in_family(plan: Plan, family: Family) -> Plan:

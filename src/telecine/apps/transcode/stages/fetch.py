@@ -39,7 +39,6 @@ from telecine.plural import counted
 
 REMUXED = "remuxed.mkv"
 MILLISECONDS = Fraction(1000)
-MAX_THOROUGH_BYTES = 20 << 30  # reading more without a sign of life would pass for a hang
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,8 @@ async def fetch(bench: Bench, options: Options) -> Outcome:
     index, plan = _plan(spec, options, scanned)
     warnings = (*scanned.source.warnings, *damage, *plan.warnings)
     plan = replace(plan, warnings=warnings)
-    plan = in_family(await carried_over(bench, spec, plan), family_for(spec, bench.brief.labels))
+    plan = await carried_over(bench, spec, plan)
+    plan = in_family(plan, family_for(spec, bench.brief.labels, plan.made))
     plan = await with_inits(bench, options, plan)
     if index is not None:
         path = bench.scratch / INDEX
@@ -89,7 +89,8 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
     source, kept = await _remux(bench, options, origin, source)
     origin = Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256)
     copied = await probe(bench, origin, options)
-    told = _warned(retold(source, copied), clock_warnings(kept.facts.get("leaps") or []))
+    warnings = clock_warnings(kept.facts.get("leaps") or [], kept.facts.get("leap_count"))
+    told = _warned(retold(source, copied), [*(kept.facts.get("warnings") or []), *warnings])
     scanned = await _scan(bench, options, origin, told, remuxed=True)
     # The copy is whole by its own account: what the original lacked, only the remuxer has seen.
     lacks = scanned.lacks or kept.facts.get("lacks")
@@ -135,27 +136,30 @@ def _head_warnings(frames: int) -> list[str]:
     return [f"the source begins between two keyframes: its first {what} left out"]
 
 
-def clock_warnings(leaps: list[str]) -> list[str]:
-    """What is said of a recording whose clock jumps; the first of many stands for all."""
-    more = f", and {counted(len(leaps) - 1, 'more time')}" if len(leaps) > 1 else ""
+def clock_warnings(leaps: list[str], count: int | None = None) -> list[str]:
+    """What is said of a recording whose clock jumps; the first of many stands for all. `count`: if not all are told."""
+    others = (count or len(leaps)) - 1
+    more = f", and {counted(others, 'more time')}" if others > 0 else ""
     return [f"{leap}{more}; the parts were joined" for leap in leaps[:1]]
 
 
 async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Source, Kept]:
     """The copy, and the source with all its tracks: some begin in the middle, where only a thorough probe looks."""
     kept = await bench.kept(REMUXED, check=True)
-    is_small = origin.size <= MAX_THOROUGH_BYTES
-    if (source.unclear and is_small) or (kept is not None and kept.facts.get("thorough")):
+    if kept is not None and kept.facts.get("source"):
+        source = from_plain(Source, kept.facts["source"])
+    elif source.unclear if kept is None else kept.facts.get("thorough"):  # which an older release has kept
         source = await probe(bench, origin, options, thorough=True)
     if kept is None:
         found, notes = await _copy(bench, options, origin, source)
-        if LATE_STREAMS in notes and not source.thorough and is_small:
+        if LATE_STREAMS in notes and not source.thorough:
             source = await probe(bench, origin, options, thorough=True)
             found, notes = await _copy(bench, options, origin, source)
         path = made_file(bench, REMUXED)
         facts = {"damaged": found["damaged"], "lacks": _lacking(notes), "leaps": found["leaps"]}
-        late = {"thorough": source.thorough, "late": LATE_STREAMS in notes}
-        kept = await bench.keep(REMUXED, path, **facts, **late)
+        facts |= {name: found[name] for name in ("leap_count", "warnings")} | {"late": LATE_STREAMS in notes}
+        thorough = {"source": to_plain(source)} if source.thorough else {}  # for the next attempt: it took a long read
+        kept = await bench.keep(REMUXED, path, **facts, **thorough)
         path.unlink()
         bench.log("the source cannot be sought in exactly, so its streams were copied into a file that can")
     if kept.facts.get("late"):

@@ -108,6 +108,6 @@ async def probe(bench: Bench, origin: Origin, options: Options, *, thorough: boo
     """What is in it; refused with one sentence if it may not come in. `thorough`: also tracks that begin late."""
     order = Probe(size=origin.size, thorough=True, limits=options.limits()) if thorough else Probe(size=origin.size)
     async with opened(bench, origin) as reading:
-        found = from_plain(Source, await answer(bench, order, reading))
+        found = from_plain(Source, await answer(bench, order, reading, of=origin.size if thorough else 0.0))
     check_source(found, options.bounds)
     return found

@@ -61,9 +61,12 @@ def open_source(talk: Talk, format: str | None, *, thorough: bool = False, **opt
 
     `thorough`: all of it is read first, so that tracks are known which begin in the middle of the file.
     """
-    if thorough:
-        return _rewound(_known(talk, format, {**options, **_whole(talk, options)}))
-    return _known(talk, format, options)
+    if not thorough:
+        return _known(talk, format, options)
+    with talk.source.watched(talk.progress):  # hours of film are read before the first packet comes
+        container = _known(talk, format, {**options, **_whole(talk, options)})
+    rewind(container)
+    return container
 
 
 def _whole(talk: Talk, options: Mapping[str, str]) -> dict[str, str]:
@@ -72,10 +75,13 @@ def _whole(talk: Talk, options: Mapping[str, str]) -> dict[str, str]:
     return {"probesize": str(talk.size + 1), "analyzeduration": str(_ALL_MICROSECONDS), "fflags": flags}
 
 
-def _rewound(container: InputContainer) -> InputContainer:
-    """Back to the first byte: a seek by time may skip the first frames."""
+def rewind(container: InputContainer) -> None:
+    """Back to the first byte: a seek by time may skip the first frames. Decoders forget what they hold."""
     container.seek(0, unsupported_byte_offset=True)
-    return container
+    for stream in container.streams:
+        context: CodecContext | None = stream.codec_context
+        if context is not None and context.is_open:
+            context.flush_buffers()
 
 
 def _known(talk: Talk, format: str | None, options: Mapping[str, str]) -> InputContainer:
@@ -123,8 +129,9 @@ def prepare(stream: Stream, threads: int = 1) -> None:
     """Let this stream be decoded, with so many threads."""
     if not decoder_is_allowed(stream):
         raise Refused("unsupported", f"{codec_name(stream)} is not decoded", permanent=True)
-    stream.codec_context.thread_count = threads
-    stream.codec_context.thread_type = ThreadType.NONE if threads == 1 else ThreadType.AUTO
+    if not stream.codec_context.is_open:  # else an earlier pass over the file has opened it
+        stream.codec_context.thread_count = threads
+        stream.codec_context.thread_type = ThreadType.NONE if threads == 1 else ThreadType.AUTO
 
 
 def decoder_name(stream: Stream) -> str | None:

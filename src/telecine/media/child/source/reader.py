@@ -7,6 +7,8 @@ import os
 import socket
 import struct
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 BLOCK = 1 << 20
@@ -95,6 +97,7 @@ class Reader:
         self._at = 0
         self.size = source.size
         self.failure: SourceFailed | None = None  # FFmpeg may take a failed read for the end of the file
+        self._watcher: Callable[[int], None] | None = None
 
     def read(self, length: int = -1) -> bytes:
         left = max(0, self.size - self._at)
@@ -103,7 +106,18 @@ class Reader:
             return b""
         got = self._got(wanted)
         self._at += len(got)
+        if self._watcher is not None:
+            self._watcher(self._at)
         return got
+
+    @contextmanager
+    def watched(self, watcher: Callable[[int], None]) -> Iterator[None]:
+        """Meanwhile, tell after each read how far it has come."""
+        self._watcher = watcher
+        try:
+            yield
+        finally:
+            self._watcher = None
 
     def check(self) -> None:
         """Raise what went wrong with the source, if anything did: nothing made since then is to be trusted."""

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import av
@@ -23,18 +24,21 @@ from telecine.media.child.error_report import reason
 from telecine.media.child.ffmpeg_log import Complaints
 from telecine.media.child.protocol import Refused, Talk
 from telecine.media.child.source import open_source
+from telecine.media.child.source.aac_header import MAX_PACKETS, core_rate, header_of
 from telecine.media.child.source.file_kinds import missing_bytes
+from telecine.media.child.source.source_passes import SourcePasses
 from telecine.media.child.source.stream_copy import CopiedStream, RecodedStream, add_stream
 from telecine.media.child.timing.frame_order import REORDERED, is_shown_in_order, is_suspicious
 from telecine.media.child.timing.h264_fields import FieldPairs
+from telecine.media.child.timing.leap_report import MAX_TOLD, describe_leap
 from telecine.media.child.timing.retiming import retimed, with_decode_times
-from telecine.media.child.timing.splices import Leap, Splices, Track, find_splices
+from telecine.media.child.timing.splices import Splices, find_splices
 from telecine.media.child.timing.stream_clock import StreamClock
+from telecine.media.child.timing.track_times import Track
 from telecine.media.orders import LATE_STREAMS, Remux
 
 REMUXED = "remuxed.mkv"
 _TIMELESS = frozenset({"avi", "h264", "hevc", "vvc"})  # they count packets, as they are decoded
-_WRAP = Fraction(1 << 33, 90_000)  # seconds until the clock of MPEG systems begins again
 _MUXER = {"fflags": "+bitexact", "avoid_negative_ts": "make_zero"}
 
 
@@ -47,38 +51,67 @@ def copyable() -> frozenset[str]:
 
 def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
     """Where the file lies, which stream became which, and what had to be mended."""
-    clocks = _clocks(order, talk)
-    damaged = _copied(order, talk, clocks)
+    with SourcePasses(order, talk) as passes:
+        return _run(passes)
+
+
+def _run(passes: SourcePasses) -> Mapping[str, Any]:
+    order, talk = passes.order, passes.talk
+    warnings = _find_headers(passes) if order.format == "flv" else []
+    clocks = _clocks(passes)
+    damaged = _copied(passes, clocks)
     if all(clock.is_empty for clock in clocks.values()):
         raise Refused("damaged", "nothing of the file can be read", permanent=True)
     splices = Splices() if order.format in _TIMELESS else find_splices({n: one.track for n, one in clocks.items()})
     for index, clock in clocks.items():
         clock.cuts = splices.cuts.get(index, ())
-    broken = [n for n, one in clocks.items() if one.track.is_picture and not _has_times(order, talk, n, one)]
+    broken = [n for n, one in clocks.items() if one.track.is_picture and not _has_times(passes, n, one)]
     if broken:
         talk.note("the file does not say when each frame is shown: decoding once to find their order")
-    for leap in splices.leaps:
-        talk.note(_told(leap, order.format))
+    leaps = splices.all_leaps
+    told = [describe_leap(leap, order.format) for leap in leaps[:MAX_TOLD]]
+    for sentence in (*told, *([f"the clock jumps {len(leaps)} times in all"] if len(leaps) > len(told) else ())):
+        talk.note(sentence)
     if broken or splices.cuts:
-        times = {index: _shown(order, talk, index, clocks[index]) for index in broken}
-        clocks = _clocks(order, talk, splices, times)
-        damaged = _copied(order, talk, clocks)
+        times = {index: _shown(passes, index, clocks[index]) for index in broken}
+        clocks = _clocks(passes, splices, times)
+        damaged = _copied(passes, clocks)
     return {
         "path": REMUXED,
         "size": (talk.scratch / REMUXED).stat().st_size,
         "streams": {str(index): number for number, index in enumerate(order.streams)},
         "mended": sum(clock.mended for clock in clocks.values()),
         "damaged": damaged + sum(clock.damaged for clock in clocks.values()),
-        "leaps": [_told(leap, order.format) for leap in splices.leaps],
+        "leaps": told,
+        "leap_count": len(leaps),
+        "warnings": warnings,
     }
 
 
+def _find_headers(passes: SourcePasses) -> list[str]:
+    """Headers of AAC that the file has lost, from the first packets of each such stream; what is to be said of them."""
+    warnings = list[str]()
+    for index in passes.order.streams:
+        with passes.opened() as source:
+            stream = open_source.stream_of(source, index)
+            if open_source.codec_name(stream) != "aac" or open_source.extradata(stream):
+                continue
+            packets = [one for one in islice(open_source.demuxed(source, stream), MAX_PACKETS) if one.size]
+            rate = core_rate([one.pts * one.time_base for one in packets if one.pts is not None])
+        header = header_of(rate, bytes(packets[0])) if rate is not None else None
+        if header is not None:
+            passes.headers[index] = header
+            warnings.append(f"audio stream {index} has no AAC header: by its packets, it was taken for {rate} Hz")
+    return warnings
+
+
 def _clocks(
-    order: Remux, talk: Talk, splices: Splices | None = None, times: Mapping[int, Mapping[int, int]] | None = None
+    passes: SourcePasses, splices: Splices | None = None, times: Mapping[int, Mapping[int, int]] | None = None
 ) -> dict[int, StreamClock]:
     """A clock for each stream, with what is known of it."""
     clocks: dict[int, StreamClock] = {}
-    with _opened(order, talk) as source:
+    order = passes.order
+    with passes.opened() as source:
         for index in order.streams:
             stream = open_source.stream_of(source, index)
             clocks[index] = StreamClock(
@@ -90,33 +123,26 @@ def _clocks(
     return clocks
 
 
-def _told(leap: Leap, format: str) -> str:
-    delta = leap.delta
-    if format in ("mpegts", "mpeg") and delta > _WRAP / 2:
-        delta -= _WRAP  # FFmpeg takes a clock that goes back for one that has begun again
-    way = "forward" if delta > 0 else "back"
-    return f"the clock jumps {way} by {float(abs(delta)):.1f} s where the film is {float(leap.at):.1f} s old"
-
-
-def _copied(order: Remux, talk: Talk, clocks: dict[int, StreamClock]) -> int:
+def _copied(passes: SourcePasses, clocks: dict[int, StreamClock]) -> int:
     """Write the new file; how often the demuxer complained, and whether the file is whole."""
     try:
-        return _copied_once(order, talk, clocks)
+        return _copied_once(passes, clocks)
     except av.error.ArgumentError:
         # The muxer holds packets back, so that it does not say which one it refuses; AAC without a header, for one.
-        talk.note("its sound cannot be copied as it is, so it is coded again without loss")
+        passes.talk.note("its sound cannot be copied as it is, so it is coded again without loss")
         for index, clock in clocks.items():
             clocks[index] = clock.restarted()
-        return _copied_once(order, talk, clocks, recode=True)
+        return _copied_once(passes, clocks, recode=True)
 
 
-def _copied_once(order: Remux, talk: Talk, clocks: Mapping[int, StreamClock], *, recode: bool = False) -> int:
+def _copied_once(passes: SourcePasses, clocks: Mapping[int, StreamClock], *, recode: bool = False) -> int:
+    order, talk = passes.order, passes.talk
     path = talk.scratch / REMUXED
     broken: list[av.error.FFmpegError] = []
     late: list[bool] = []
     with (
         Complaints(av.logging.ERROR) as complaints,
-        _opened(order, talk) as source,
+        passes.opened() as source,
         av.open(str(path), "w", format="matroska", container_options=_MUXER) as out,
     ):
         targets = {index: _target(out, open_source.stream_of(source, index), recode) for index in order.streams}
@@ -153,10 +179,6 @@ def _put(packets: Iterable[Packet[Any]], out: Any, broken: list[av.error.FFmpegE
             broken.append(error)
 
 
-def _opened(order: Remux, talk: Talk) -> InputContainer:
-    return open_source.open_source(talk, order.format, thorough=order.thorough, fflags="+genpts")
-
-
 def _packets(
     source: InputContainer, order: Remux, broken: list[av.error.FFmpegError], late: list[bool] | None = None
 ) -> Iterator[tuple[int, Packet[Any]]]:
@@ -187,24 +209,26 @@ def _unpacker(stream: Any) -> BitStreamFilterContext:
     return BitStreamFilterContext("mpeg4_unpack_bframes", stream)
 
 
-def _has_times(order: Remux, talk: Talk, index: int, clock: StreamClock) -> bool:
+def _has_times(passes: SourcePasses, index: int, clock: StreamClock) -> bool:
     """Does the file say when each frame is shown?"""
+    order = passes.order
     if not clock.is_whole:
         return False
-    with _opened(order, talk) as source:
+    with passes.opened() as source:
         stream = open_source.stream_of(source, index)
         if order.format in _TIMELESS and open_source.codec_name(stream) in REORDERED:
             return False
         if not is_suspicious(stream, ascends=clock.ascends):
             return True
-    return is_shown_in_order(talk, order.format, index)
+    return is_shown_in_order(passes.talk, order.format, index)
 
 
-def _shown(order: Remux, talk: Talk, index: int, clock: StreamClock) -> dict[int, int]:
+def _shown(passes: SourcePasses, index: int, clock: StreamClock) -> dict[int, int]:
     """When each packet's frame is shown. Packets get their number as time: frames come out in order and tell it."""
+    order, talk = passes.order, passes.talk
     numbers: list[int] = []
     step = 0
-    with _opened(order, talk) as source:
+    with passes.opened() as source:
         stream: Any = open_source.stream_of(source, index)
         open_source.prepare(stream, order.limits.threads)
         counted = 0

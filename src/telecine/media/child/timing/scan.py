@@ -27,11 +27,12 @@ from telecine.media.child.timing.frame_order import is_shown_in_order, is_suspic
 from telecine.media.child.timing.h264_fields import FieldCount
 from telecine.media.orders import Scan
 from telecine.media.plain_json import to_plain
-from telecine.media.source import Packets, Picture, Samples, Sound
+from telecine.media.source import MIN_GAP_SECONDS, Packets, Picture, Samples, Sound
 
 INDEX = "index.json"
 _SKIP = struct.Struct("<II")  # samples that a decoder drops at the begin and at the end of a packet
 _AT_ONCE = 10_000  # numbers written in one piece
+_MAX_GAPS = 1000  # of one track, that are written down
 
 
 @dataclass(slots=True)
@@ -77,10 +78,13 @@ class _Track:
     start: int | None = None
     end: int | None = None
     last: int | None = None
+    gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, packet: Packet[Any]) -> None:
         if packet.pts is None or packet.is_discard:
             return
+        if self.end is not None and (packet.pts - self.end) * packet.time_base > MIN_GAP_SECONDS:
+            self.gaps[_MAX_GAPS - 1 :] = [(self.end, packet.pts)]
         before, after = self._dropped(packet)
         start = packet.pts + before
         step = 0 if self.last is None else max(0, packet.pts - self.last)
@@ -195,6 +199,7 @@ def _samples(sound: Sound, track: _Track, bases: Mapping[int, Fraction | None]) 
         time_base=bases[sound.stream] or sound.time_base,
         start=start,
         end=max(track.end or 0, start),
+        gaps=tuple(track.gaps),
     )
 
 

@@ -4,186 +4,34 @@
     sound  0 1 2 3   | 9000 9001 …        and does so in every stream, if not at the same packet
     ───▶   0 1 2 3 4 5 …                  one shift for all: pictures go on, and sound stays beside them
 
-Where one stream only pauses while others go on, nothing has leapt: that gap belongs to the film. A leap that is undone
-a few packets later is a wrong time of these, and moves no others.
+Where one stream only pauses while others go on, nothing has leapt: that gap belongs to the film. Where no other stream
+goes on meanwhile, its own clock has leapt, and it alone is moved. A leap that is undone a few packets later is a wrong
+time of these, and moves no others.
 """
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
-FORWARD = Fraction(10)  # seconds: a shorter gap is one in the film
-BACKWARD = Fraction(1, 2)
-ALIKE = Fraction(5)  # seconds by which one leap may differ between streams: they are not interleaved evenly
-LATE = 3  # packets: the parser knows only later where one ends, so a mark may come with one before it
-FEW = 32  # packets: all that come with one wrong time have it
+from telecine.media.child.protocol import Refused
+from telecine.media.child.timing.track_times import ALIKE, FEW, FORWARD, Clock, Cut, Jump, Track
+
 NEAR = 16  # jumps of another stream, before and behind, among which the same leap is looked for
-RARE = 50  # one step in so many may be longer in a steady stream
-_NONE = -(1 << 63)
-
-
-class Jump(NamedTuple):
-    """Packet `number` of a stream, the `order`th of the file, is `delta` seconds off."""
-
-    number: int
-    order: int
-    delta: Fraction
-
-
-class Cut(NamedTuple):
-    """From packet `number` on, times are moved by `shift` ticks. The part before lasts until `begin`.
-
-    `drops`: what is then shown before `begin` is left out. It is sound that is there twice, or pictures that refer to
-    missing ones.
-    """
-
-    number: int
-    shift: int
-    begin: int
-    drops: bool
-
-
-@dataclass(slots=True)
-class Track:
-    """The times of one stream as the file has them."""
-
-    time_base: Fraction
-    is_picture: bool
-    pts: array[int] = field(default_factory=lambda: array("q"))
-    dts: array[int] = field(default_factory=lambda: array("q"))
-    durations: array[int] = field(default_factory=lambda: array("q"))
-    order: array[int] = field(default_factory=lambda: array("q"))
-    keys: array[int] = field(default_factory=lambda: array("q"))  # numbers of packets
-    corrupt: array[int] = field(default_factory=lambda: array("q"))  # as well: those that the demuxer calls so
-
-    def add(
-        self,
-        pts: int | None,
-        dts: int | None,
-        duration: int,
-        order: int,
-        *,
-        is_key: bool = False,
-        is_corrupt: bool = False,
-    ) -> None:
-        decoded = dts if dts is not None or self.is_picture else pts  # pictures are not decoded as they are shown
-        if pts is not None and decoded is not None and abs(pts - decoded) * self.time_base > ALIKE:
-            pts = None  # guessed by the demuxer, from a packet behind the leap
-        self.pts.append(_NONE if pts is None else pts)
-        self.dts.append(_NONE if decoded is None else decoded)
-        self.durations.append(duration)
-        self.order.append(order)
-        if is_key and self.is_picture:
-            self.keys.append(len(self.order) - 1)
-        if is_corrupt:
-            self.corrupt.append(len(self.order) - 1)
-
-    def shown(self, cuts: Sequence[Cut]) -> list[int | None]:
-        """When each packet is shown once the stream is cut like this."""
-        ends = [*(cut.number for cut in cuts), len(self.pts)]
-        parts = zip([0, *ends], ends, [0, *(cut.shift for cut in cuts)], strict=False)
-        return [None if time == _NONE else time + shift for begin, end, shift in parts for time in self.pts[begin:end]]
-
-    def jumps(self, forward: Fraction) -> list[Jump]:
-        """Where the clock goes back, or leaps by more than `forward` seconds."""
-        leaps = self._leaps(forward)
-        return [Jump(number, self.order[number], ticks * self.time_base) for number, ticks in leaps]
-
-    def _leaps(self, forward: Fraction) -> Iterator[tuple[int, int]]:
-        """The numbers of packets that are off, and by how many ticks."""
-        most, least = int(forward / self.time_base), -int(BACKWARD / self.time_base)
-        due: int | None = None
-        for number, dts in enumerate(self.dts):
-            if dts == _NONE:
-                continue
-            if due is not None and not least <= dts - due <= most:
-                yield number, dts - due
-            due = dts + self.durations[number]
-
-    def slips(self) -> dict[int, int]:
-        """Wrong times of a few packets: from each of these numbers on, by how many ticks they have to be moved."""
-        leaps = list(self._leaps(BACKWARD))
-        found: dict[int, int] = {}
-        at = 0
-        while at < len(leaps):
-            end = self._undone(leaps, at)
-            if end is None:
-                at += 1
-                continue
-            numbers, ticks = zip(*leaps[at : end + 1], strict=True)
-            found |= zip(numbers, (-moved for moved in accumulate(ticks)), strict=True)
-            found[numbers[-1]] = 0
-            at = end + 1
-        return found
-
-    def _undone(self, leaps: Sequence[tuple[int, int]], at: int) -> int | None:
-        """Which of the next leaps takes this one back, so that the clock goes on as if nothing had been.
-
-        If it goes on where it was before, a part has been put in between, whose times are right.
-        """
-        first, total = leaps[at]
-        for nth, (number, ticks) in enumerate(leaps[at + 1 : at + 1 + FEW], at + 1):
-            total += ticks
-            if number - first > FEW:
-                return None
-            if abs(total) * self.time_base <= BACKWARD and total * 2 >= -sum(self.durations[first:number]):
-                return nth
-        return None
-
-    def mended(self, slips: Mapping[int, int]) -> Track:
-        """The same stream without these wrong times."""
-        if not slips:
-            return self
-        pts, dts = array("q", self.pts), array("q", self.dts)
-        for begin, end in pairwise([*slips, len(pts)]):
-            for times in (pts, dts) if slips[begin] else ():
-                for number in range(begin, end):
-                    times[number] += slips[begin] if times[number] != _NONE else 0
-        return replace(self, pts=pts, dts=dts)
-
-    def is_steady(self) -> bool:
-        """Are its packets evenly spaced? A screen recording's are not: it pauses where nothing moves."""
-        known = [time for time in self.dts if time != _NONE]
-        steps = sorted(after - before for before, after in pairwise(known))
-        return len(steps) > 2 and steps[-1 - max(1, len(steps) // RARE)] <= 2 * steps[len(steps) // 2]
-
-    def goes_on_around(self, order: int) -> bool:
-        """Are there packets on both sides of this place in the file?"""
-        return bool(self.order) and self.order[0] < order < self.order[-1]
-
-    def is_interrupted(self, number: int) -> bool:
-        """Is something missing before this packet? The mark of it may come with an earlier one."""
-        return any(number - LATE <= corrupt <= number for corrupt in self.corrupt)
-
-    def leap(self, number: int) -> int:
-        """By how many ticks this packet is off."""
-        before = next(n for n in range(number - 1, -1, -1) if self.dts[n] != _NONE)
-        return self.dts[number] - self.dts[before] - self.durations[before]
-
-    def first(self, begin: int, end: int) -> int:
-        """When the first of these packets is shown; of pictures, the first that needs no other."""
-        at = bisect_left(self.keys, begin)
-        if at < len(self.keys) and self.keys[at] < end and self.pts[self.keys[at]] != _NONE:
-            return self.pts[self.keys[at]]
-        return min((time for time in self.pts[begin:end] if time != _NONE), default=0)
-
-    def end(self, begin: int, end: int) -> int:
-        """When the last of these packets ends."""
-        timed = zip(self.pts[begin:end], self.durations[begin:end], strict=True)
-        return max((time + duration for time, duration in timed if time != _NONE), default=0)
+MIN_PAUSE = Fraction(1)  # seconds: streams are not interleaved evenly enough to see a shorter one beside another stream
+MAX_JUMPS = 20_000  # of all streams together: eight hours of pieces of six seconds, each on a clock of its own
 
 
 class Leap(NamedTuple):
-    """The clock leaps by `delta` seconds where the film is `at` seconds old."""
+    """The clock leaps by `delta` seconds where the film is `at` seconds old; `stream`: of this stream alone."""
 
     at: Fraction
     delta: Fraction
+    stream: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +40,35 @@ class Splices:
 
     cuts: Mapping[int, tuple[Cut, ...]] = field(default_factory=dict)
     leaps: tuple[Leap, ...] = ()
+    alone: tuple[Leap, ...] = ()  # of single streams beside the one that leads
+
+    @property
+    def all_leaps(self) -> list[Leap]:
+        return sorted((*self.leaps, *self.alone), key=lambda leap: leap.at)
+
+
+class _Break(NamedTuple):
+    """Where a stream is cut: it is moved by `shift` ticks, or so that it goes on after a `gap`, in ticks, too."""
+
+    shift: int | None = None
+    gap: int = 0
+
+
+class _Event(NamedTuple):
+    """A leap of the leading stream."""
+
+    jump: Jump
+    same: Mapping[int, int]  # the number of the packet from which on another stream has made the same leap
+    is_alone: bool  # other streams go on beside it, and none has leapt
+    gap: Fraction  # seconds: for so long the others go on meanwhile
 
 
 def find_splices(tracks: Mapping[int, Track]) -> Splices:
     """Cuts at jumps, and around packets with a wrong time."""
     slips = {index: track.slips() for index, track in tracks.items()}
-    splices = _joined({index: track.mended(slips[index]) for index, track in tracks.items()})
+    mended = {index: track.mended(slips[index]) for index, track in tracks.items()}
+    leading = next((index for index, track in tracks.items() if track.is_picture), next(iter(tracks), None))
+    splices = Splices() if leading is None else _Joint(mended, leading).splices()
     cuts = {index: _with_slips(splices.cuts.get(index, ()), slips[index]) for index in tracks}
     return replace(splices, cuts={index: some for index, some in cuts.items() if some})
 
@@ -213,64 +84,189 @@ def _with_slips(cuts: Sequence[Cut], slips: Mapping[int, int]) -> tuple[Cut, ...
     return tuple(found)
 
 
-def _joined(tracks: Mapping[int, Track]) -> Splices:
+class _Joint:
     """The picture leads: it goes on without a gap, and what leaps with it is moved by as much. Without one, sound."""
-    leading = next((index for index, track in tracks.items() if track.is_picture), next(iter(tracks), None))
-    if leading is None:
-        return Splices()
-    jumps = {index: track.jumps(FORWARD if index == leading else ALIKE) for index, track in tracks.items()}
-    events = list(_events(tracks, jumps, leading))
-    leader = tracks[leading]
-    led = _cut(leader, {event[leading].number: None for event in events})
-    cuts = {leading: led}
-    for index, track in tracks.items():
-        if index != leading:
-            alone: dict[int, int | None] = {jump.number: None for jump in jumps[index] if jump.delta < 0}
-            together = {  # a stream that begins later begins on the clock behind the leap
-                event[index].number if index in event else 0: round(cut.shift * leader.time_base / track.time_base)
-                for event, cut in zip(events, led, strict=True)
-                if index in event or (track.order and event[leading].order < track.order[0])
-            }
-            cuts[index] = _cut(track, alone | together)
-    start = leader.first(0, led[0].number) if led else 0
-    leaps = (
-        Leap((cut.begin - start) * leader.time_base, event[leading].delta)
-        for event, cut in zip(events, led, strict=True)
-    )
-    return Splices({index: some for index, some in cuts.items() if some}, tuple(leaps))
+
+    def __init__(self, tracks: Mapping[int, Track], leading: int) -> None:
+        self._tracks = tracks
+        self._leading = leading
+        self._leader = tracks[leading]
+        self._jumps = {index: one.jumps(FORWARD if index == leading else ALIKE) for index, one in tracks.items()}
+        if (count := sum(map(len, self._jumps.values()))) > MAX_JUMPS:
+            message = (
+                f"its clocks jump {count} times, and at most {MAX_JUMPS} jumps are joined: give the file new times"
+            )
+            raise Refused("damaged", message, permanent=True)
+        self._clocks = {index: Clock(one, _numbers(self._jumps[index])) for index, one in tracks.items()}
+        self._events = list(self._found_events())
+        self._clock = Clock(self._leader, _numbers([event.jump for event in self._events]))  # with its pauses
+        breaks = {event.jump.number: _Break(gap=self._ticks(event.gap)) for event in self._events}
+        self._led = _cut(self._leader, breaks)
+
+    def splices(self) -> Splices:
+        cuts, alone = {self._leading: self._led}, list[Leap]()
+        for index, track in self._tracks.items():
+            if index != self._leading:
+                cuts[index] = _cut(track, self._breaks(index, alone))
+        return Splices({index: some for index, some in cuts.items() if some}, tuple(self._leaps()), tuple(alone))
+
+    def _leaps(self) -> Iterator[Leap]:
+        start = self._leader.first(0, self._led[0].number) if self._led else 0
+        for event, cut in zip(self._events, self._led, strict=True):
+            at = (cut.begin - start) * self._leader.time_base
+            yield Leap(at, event.jump.delta, self._leading if event.is_alone else None)
+
+    def _ticks(self, seconds: Fraction) -> int:
+        return round(seconds / self._leader.time_base)
+
+    # --- leaps of the leading stream ---------------------------------------------------------------------------------
+
+    def _found_events(self) -> Iterator[_Event]:
+        for jump in self._jumps[self._leading]:
+            others = [index for index in self._tracks if index != self._leading and self._goes_on(index, jump.order)]
+            same = {index: at for index in others if (at := self._same(index, jump)) is not None}
+            if jump.delta < 0 or same or not self._is_pause(jump, others):
+                is_alone = bool(others) and not same
+                gaps = [_gap(self._leader, jump, self._clocks[index]) for index in others] if is_alone else []
+                yield _Event(jump, same, is_alone, max(gaps, default=Fraction(0)))
+
+    def _goes_on(self, index: int, order: int) -> bool:
+        return self._tracks[index].goes_on_around(order)
+
+    def _is_pause(self, jump: Jump, others: Sequence[int]) -> bool:
+        """Does another stream go on for about as long? Without one, a stream that pauses often does so here, too."""
+        begin = self._leader.place_before(jump.number)
+        timed = [self._clocks[index] for index in others if self._clocks[index].covers(jump.order)]
+        if not timed:
+            return bool(others) or not self._leader.is_steady()
+        return any(2 * clock.passed_at_most(begin, jump.order) >= jump.delta for clock in timed)
+
+    def _same(self, index: int, jump: Jump) -> int | None:
+        """The packet of another stream from which on it has made the same leap."""
+        if (equal := _alike(jump, self._jumps[index])) is not None:
+            return equal.number
+        near = [other for other in _near(jump, self._jumps[index]) if self._has_paused(index, other, jump)]
+        if near:
+            return min(near, key=lambda other: abs(other.order - jump.order)).number
+        return self._hidden(index, jump)
+
+    def _has_paused(self, index: int, other: Jump, jump: Jump) -> bool:
+        """Is it the same leap, across which the other stream pauses while the leading one goes on?"""
+        leader, begin = self._clocks[self._leading], self._tracks[index].place_before(other.number)
+        pause = other.delta - jump.delta
+        if not 0 <= pause <= leader.passed_at_most(begin, other.order) + ALIKE:
+            return False
+        return leader.passed(jump.order, begin) <= ALIKE and leader.passed(other.order, jump.order) <= ALIKE
+
+    def _hidden(self, index: int, jump: Jump) -> int | None:
+        """The packet behind a leap back across which the other stream pauses for as long: its own times go on."""
+        track = self._tracks[index]
+        first = bisect_right(track.order, jump.order)
+        behind = [one for one in range(first, min(first + FEW, len(track.order))) if track.is_timed(one)]
+        number = max(behind, key=lambda one: abs(track.leap(one)), default=None)
+        if jump.delta > 0 or number is None:
+            return None
+        pause = self._clocks[self._leading].passed(track.place_before(first), track.order[number])
+        step = track.leap(number) * track.time_base
+        is_same = pause > MIN_PAUSE and abs(step - pause - jump.delta) < abs(step - pause)
+        return number if is_same else None
+
+    # --- leaps of other streams --------------------------------------------------------------------------------------
+
+    def _breaks(self, index: int, told: list[Leap]) -> dict[int, _Break]:
+        """Where this stream is cut: where it leaps with the leading one, and where its own clock does."""
+        track, found = self._tracks[index], dict[int, _Break]()
+        together = self._together(index)
+        alone = {jump.number: jump for jump in self._jumps[index] if jump.number not in together}
+        base = away = Fraction(0)  # by how many seconds the film is moved, and this stream more than the film
+        for number in sorted({*together, *alone}):
+            if number in together:
+                base = together[number]
+                found[number] = _Break(round((base + away) / track.time_base))
+            elif (gap := self._lone_gap(index, alone[number])) is not None:
+                jump = alone[number]
+                told.append(Leap(self._age(jump.order), jump.delta, index))
+                is_back = abs(away) > FORWARD and abs(away + gap - jump.delta) <= MIN_PAUSE
+                was_off = not away and self._is_off(track, 0, base, FORWARD)
+                if was_off and not self._is_off(track, number, base, ALIKE):
+                    found[0] = _Break(round((base + jump.delta - gap) / track.time_base))
+                    is_back = True
+                away = Fraction(0) if is_back else away + gap - jump.delta
+                gap_ticks = round(gap / track.time_base)
+                found[number] = _Break(round(base / track.time_base)) if is_back else _Break(gap=gap_ticks)
+        return found
+
+    def _together(self, index: int) -> dict[int, Fraction]:
+        """Packets at which it leaps with the leading stream, and by how many seconds the film is moved from there on.
+
+        A stream that begins later begins on the clock behind the leap.
+        """
+        found, film, before = dict[int, Fraction](), Fraction(0), 0
+        order = self._tracks[index].order
+        for event, cut in zip(self._events, self._led, strict=True):
+            film += 0 if event.is_alone else (cut.shift - before) * self._leader.time_base
+            before = cut.shift
+            if index in event.same or (order and event.jump.order < order[0]):
+                found[event.same.get(index, 0)] = film
+        return found
+
+    def _lone_gap(self, index: int, jump: Jump) -> Fraction | None:
+        """For how many seconds the film goes on before this packet of a clock that has leapt; None: it is a pause."""
+        track = self._tracks[index]
+        if self._clock.covers(jump.order):
+            passed = self._clock.passed_at_most(track.place_before(jump.number), jump.order)
+            return None if 0 < jump.delta <= passed + FORWARD else _gap(track, jump, self._clock)
+        others = [one for one in self._tracks if one not in (index, self._leading) and self._goes_on(one, jump.order)]
+        has_leapt = any(_alike(jump, self._jumps[one]) for one in others) or (
+            not others and jump.delta > FORWARD and track.is_steady()
+        )
+        return Fraction(0) if jump.delta < 0 or has_leapt else None
+
+    def _is_off(self, track: Track, number: int, base: Fraction, by: Fraction) -> bool:
+        """Is this packet far from the clock of the leading stream?"""
+        time = track.dts[number] * track.time_base + base
+        return track.is_timed(number) and abs(time - self._clock.at(track.order[number])) > by
+
+    def _age(self, order: int) -> Fraction:
+        return max(self._clock.at(order) - self._clock.at(-1), Fraction(0))
 
 
-def _events(
-    tracks: Mapping[int, Track], jumps: Mapping[int, Sequence[Jump]], leading: int
-) -> Iterator[dict[int, Jump]]:
-    """Leaps of the whole clock: the leading stream's jump, with those of the other streams that are the same."""
-    for jump in jumps[leading]:
-        others = [index for index, track in tracks.items() if index != leading and track.goes_on_around(jump.order)]
-        same = {index: found for index in others if (found := _alike(jump, jumps[index])) is not None}
-        if jump.delta < 0 or same or (not others and tracks[leading].is_steady()):
-            yield {leading: jump, **same}
+def _gap(track: Track, jump: Jump, clock: Clock) -> Fraction:
+    """How many seconds of this stream are missing before its leap, by the clock of another one that goes on."""
+    before = clock.lead_of(track, range(jump.number - 2 * FEW, jump.number))
+    after = clock.lead_of(track, range(jump.number, jump.number + FEW))
+    gap = jump.delta - (after - before) if before is not None and after is not None else Fraction(0)
+    return gap if gap > MIN_PAUSE else Fraction(0)
+
+
+def _numbers(jumps: Sequence[Jump]) -> frozenset[int]:
+    return frozenset(jump.number for jump in jumps)
+
+
+def _near(jump: Jump, others: Sequence[Jump]) -> Sequence[Jump]:
+    at = bisect_left(others, jump.order, key=lambda other: other.order)
+    return others[max(at - NEAR, 0) : at + NEAR]
 
 
 def _alike(jump: Jump, others: Sequence[Jump]) -> Jump | None:
     """The one of these that is the same leap: by as much, and nearest in the file."""
-    at = bisect_left(others, jump.order, key=lambda other: other.order)
-    near = [other for other in others[max(at - NEAR, 0) : at + NEAR] if abs(other.delta - jump.delta) <= ALIKE]
+    near = [other for other in _near(jump, others) if abs(other.delta - jump.delta) <= ALIKE]
     return min(near, key=lambda other: abs(other.order - jump.order), default=None)
 
 
-def _cut(track: Track, breaks: Mapping[int, int | None]) -> tuple[Cut, ...]:
-    """Cuts at these packets, moved by as many ticks; None: so that the stream goes on without a gap."""
+def _cut(track: Track, breaks: Mapping[int, _Break]) -> tuple[Cut, ...]:
+    """Cuts at these packets."""
     found: list[Cut] = []
     shift, before = 0, 0
     for number, after in pairwise([*sorted(breaks), len(track.pts)]):
         begin = track.end(before, number) + shift
         given, is_interrupted = breaks[number], track.is_interrupted(number)
-        if given is not None:
-            shift = given
+        if given.shift is not None:
+            shift = given.shift
         elif is_interrupted:
-            shift = begin - track.first(number, after)
+            shift = begin - track.first(number, after) + given.gap
         else:  # frames may be shown across the break: only the order of decoding is sure
-            shift -= track.leap(number)
+            shift += given.gap - track.leap(number)
         found.append(Cut(number, shift, begin, is_interrupted or not track.is_picture))
         before = number
     return tuple(found)

@@ -9,7 +9,7 @@ from typing import Any
 from av.packet import Packet
 
 from telecine.media.child.timing.retiming import ascends, is_whole
-from telecine.media.child.timing.splices import LATE, Cut, Track
+from telecine.media.child.timing.track_times import LATE, Cut, Track
 
 
 @dataclass(slots=True)

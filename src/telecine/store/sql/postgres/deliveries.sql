@@ -15,7 +15,7 @@ from unnest(:webhooks_owner::text[], :webhooks_url::text[], :webhooks_format::te
 select id, owner, url, format, kinds::text as kinds, job_id from webhook where job_id = any (:ids::bigint[]) order by id
 
 -- name: webhook_turn
--- Two callers who make the last one at once must not both get it. A statement of its own: the count must see what the other one made.
+-- Two callers who make an owner's last one at once must not both get it. A statement of its own: the count must see what the other one made.
 select pg_advisory_xact_lock(hashtext('telecine.webhooks:' || current_schema() || :owner::text))::text as mine
 
 -- name: webhook_count
