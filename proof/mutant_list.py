@@ -1021,6 +1021,27 @@ LIMITS = [
         f"{CONTRACT}/test_lanes.py",
     ),
     mutant(
+        "a job that winds down fails although a person asked again",
+        "engine/control.py",
+        'if job["outcome"] is None and job["failing"] and not job["cancel_asked"]:',
+        "if False:",
+        f"{CONTRACT}/test_resume.py",
+    ),
+    mutant(
+        "a cancelled job that winds down is opened again",
+        "engine/control.py",
+        'job["failing"] and not job["cancel_asked"]:',
+        'job["failing"]:',
+        f"{CONTRACT}/test_resume.py",
+    ),
+    mutant(
+        "what a running task is built on is opened again",
+        "engine/control.py",
+        "if has_ended or not satisfies(graph.stages[row.number], row.state)]",
+        "]",
+        f"{CONTRACT}/test_resume.py",
+    ),
+    mutant(
         "losses count although a person asked again",
         "engine/control.py",
         '        yield Ask("losses_forget", {"job_id": job_id})',
