@@ -1042,6 +1042,20 @@ LIMITS = [
         f"{CONTRACT}/test_resume.py",
     ),
     mutant(
+        "outcomes are said together for ever",
+        "worker/outbox.py",
+        "until = self._world.mono() + TOGETHER_SECONDS",
+        'until = float("inf")',
+        f"{CONTRACT}/test_outcomes_kept.py",
+    ),
+    mutant(
+        "an outcome that was not taken alone is said with others again",
+        "worker/outbox.py",
+        "if self._troubles and attempt.key in self._troubles:",
+        "if False:",
+        f"{CONTRACT}/test_outcomes_kept.py",
+    ),
+    mutant(
         "losses count although a person asked again",
         "engine/control.py",
         '        yield Ask("losses_forget", {"job_id": job_id})',
