@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -19,6 +17,8 @@ from telecine.errors import BadSpec
 from telecine.facts import Status
 
 if TYPE_CHECKING:
+    import asyncio
+
     from telecine.cli.previewing import Preview
     from telecine.cli.transcoding import File
     from telecine.client import Client
@@ -140,6 +140,8 @@ def _check_places(files: Sequence[str], folders: Sequence[Path | None]) -> None:
 
 
 def _try_to_write(folder: Path) -> None:
+    from tempfile import TemporaryFile
+
     try:
         TemporaryFile(dir=folder).close()
     except OSError as error:
@@ -168,6 +170,8 @@ def _try_to_make(folder: Path) -> None:
 @asynccontextmanager
 async def _working(worker: Worker) -> AsyncIterator[asyncio.Event]:
     """A worker beside us; the event says that somebody wants us to stop. What it holds is given back at once."""
+    import asyncio
+
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -210,6 +214,8 @@ def _hashing(name: str) -> Any:
 
 async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, int], *, as_json: bool) -> int:
     """How the work ends, unless we shall stop before: whatever it is at, also while a folder is being finished."""
+    import asyncio
+
     from telecine.cli.transcoding import told
 
     following, stopping = asyncio.create_task(work), asyncio.create_task(stopped.wait())
@@ -224,6 +230,8 @@ async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, int], *, as_
 
 
 async def _follow(parts: Parts, client: Client, begun: list[File], *, as_json: bool) -> int:
+    import asyncio
+
     from telecine.cli.previewing import Preview
     from telecine.cli.transcoding import Screen
 
