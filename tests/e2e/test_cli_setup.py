@@ -6,6 +6,7 @@ import re
 import resource
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,16 @@ def test_help_is_quick(here: Shell) -> None:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     assert min(seconds() for _ in range(3)) < SECONDS_FOR_HELP
+
+
+@pytest.mark.parametrize("module", ["asyncio", "tempfile", "pydantic", "asyncpg", "av", "telecine.engine"])
+def test_help_loads_nothing_that_only_commands_need(here: Shell, module: str) -> None:
+    code = f"import sys; import telecine.cli.app as app; app.run(['--help']); sys.exit({module!r} in sys.modules)"
+
+    quiet = subprocess.DEVNULL
+    told = subprocess.run([sys.executable, "-c", code], check=False, cwd=here.folder, env=here.environ, stdout=quiet)
+
+    assert told.returncode == 0
 
 
 def test_without_colour_there_are_no_escapes(here: Shell) -> None:

@@ -1,17 +1,20 @@
 """A film that failed is tried again by a person: with what it has, or anew; and what it left may be freed before."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from telecine.apps.transcode.videos.failed_cleanup import Tidying
+from telecine.apps.transcode.videos.start import begin
 from telecine.facts import Failed, JobId
 from telecine.flow import Bench, Flow
 from telecine.settings import Settings
 from telecine.wiring import built_in_flows
-from tests.media.transcode_env import Theatre, numbers_of, play, settings_in, small
+from tests.media.transcode_env import Theatre, faults_of, numbers_of, play, settings_in, small, spec_of, until
 
 Source = Callable[[str], Path]
 FRAMES = list(range(85))
@@ -36,6 +39,39 @@ class Spoilt:
     @property
     def flows(self) -> list[Flow]:
         return [self.flow]
+
+
+def test_a_film_that_is_asked_for_again_while_it_fails_is_made(source: Source, tmp_path: Path) -> None:
+    """The second chunk has failed for good while the first is still being made: the same command goes on."""
+    spoilt, released = Spoilt(settings_in(tmp_path)), asyncio.Event()
+    real = spoilt.flow.handlers["video"]
+
+    async def handler(bench: Bench) -> Any:
+        if bench.position == 0 and not spoilt.mended:
+            with suppress(asyncio.CancelledError):  # it was told to stop, and takes its time
+                await released.wait()
+            await released.wait()
+        return await real(bench)  # type: ignore[misc]
+
+    spoilt.flow.handlers["video"] = handler
+
+    async def story(house: Theatre) -> None:
+        wishes = small(source("mp4-h264"))
+        job_id = await house.begun(wishes)
+
+        async def failing() -> bool:
+            return (await house.views.job(job_id)).error is not None
+
+        await until(failing, "a chunk has failed")
+        spoilt.mended = True
+        again = await begin(house.parts.engine, spec_of(wishes))
+        released.set()
+        job = await house.ended(job_id)
+        assert (again.job_id, again.how) == (job_id, "continued")
+        assert (job.status, job.generation) == ("completed", 2), job.error
+        assert faults_of(await house.exported(job_id), house.folder / "scratch-of-readers") == []
+
+    play(story, tmp_path, flows=spoilt.flows)
 
 
 async def made_again(house: Theatre, job_id: int) -> int:

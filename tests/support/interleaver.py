@@ -40,7 +40,7 @@ INERT = {
         "key_get",
         "kept_named",
     ),
-    *("task_reopen", "stage_count", "job_reopen", "stage_reset"),
+    *("task_reopen", "stage_count", "job_reopen", "stage_reset", "losses_forget", "task_renew"),
 }
 
 

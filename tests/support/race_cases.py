@@ -90,6 +90,12 @@ class Situation:
     def retry(self) -> Make:
         return lambda: control.retry(self.job_id, self.shelf)
 
+    def resume(self) -> Make:
+        return lambda: control.resume(self.job_id, self.shelf)
+
+    def wind_down(self) -> Make:
+        return lambda: control.wind_down(self.job_id, self.shelf)
+
     def edit(self) -> Make:
         later = self.bed.now + MINUTE
         return lambda: control.edit(self.job_id, self.shelf, version=None, priority=9, run_at=later)
@@ -119,6 +125,20 @@ async def three_pieces(bed: Bed) -> Situation:
 
 async def last_two_pieces(bed: Bed) -> Situation:
     return await running(bed, 2, 2)
+
+
+async def a_failing_job(bed: Bed) -> Situation:
+    """The third piece has failed for good; the first two still run."""
+    situation = await running(bed, 3, 3)
+    await bed.fail(situation.leases[2], permanent=True)
+    return situation
+
+
+async def a_nearly_failed_job(bed: Bed) -> Situation:
+    """The second piece has failed for good, the third is cancelled; the first still runs."""
+    situation = await running(bed, 3, 2)
+    await bed.fail(situation.leases[1], permanent=True)
+    return situation
 
 
 async def a_lone_lease(bed: Bed) -> Situation:
@@ -184,7 +204,10 @@ READY: Words = {
 }
 # scene -> (how it comes about, what may be said in it)
 SCENES: dict[str, tuple[Callable[[Bed], Any], Words]] = {
-    "a piece is held": (three_pieces, HELD | {"claim": lambda s: s.claim(), "edit": lambda s: s.edit()}),
+    "a piece is held": (
+        three_pieces,
+        HELD | {"claim": lambda s: s.claim(), "edit": lambda s: s.edit(), "resume": lambda s: s.resume()},
+    ),
     "the last two pieces are held": (
         last_two_pieces,
         {
@@ -192,6 +215,35 @@ SCENES: dict[str, tuple[Callable[[Bed], Any], Words]] = {
             "the other done": lambda s: s.word(Done(), 1),
             "the other hopeless": lambda s: s.word(Failed("no", permanent=True), 1),
             "the other gone": lambda s: s.word(Expired(gone=True), 1),
+            "cancel": lambda s: s.cancel(),
+            "resume": lambda s: s.resume(),
+        },
+    ),
+    "a job winds down": (
+        a_failing_job,
+        {
+            "resume": lambda s: s.resume(),
+            "both gone": lambda s: s.words((0, Expired(gone=True)), (1, Expired(gone=True))),
+            "both, and a late word": lambda s: s.words((0, Done()), (1, Failed("no")), (2, Done())),
+            "done": lambda s: s.word(Done()),
+            "hopeless": lambda s: s.word(Failed("no", permanent=True)),
+            "claim": lambda s: s.claim(),
+            "beat": lambda s: s.beat(),
+            "keep": lambda s: s.keep(),
+            "edit": lambda s: s.edit(),
+            "cancel": lambda s: s.cancel(),
+            "wind down": lambda s: s.wind_down(),
+        },
+    ),
+    "its last task runs while a job winds down": (
+        a_nearly_failed_job,
+        {
+            "resume": lambda s: s.resume(),
+            "done": lambda s: s.word(Done()),
+            "failed": lambda s: s.word(Failed("no")),
+            "released": lambda s: s.word(Released()),
+            "gone": lambda s: s.word(Expired(gone=True)),
+            "claim": lambda s: s.claim(),
             "cancel": lambda s: s.cancel(),
         },
     ),
@@ -221,6 +273,7 @@ SCENES: dict[str, tuple[Callable[[Bed], Any], Words]] = {
         a_failed_job,
         {
             "retry": lambda s: s.retry(),
+            "resume": lambda s: s.resume(),
             "a late word": lambda s: s.word(Done()),
             "the twin": lambda s: s.submit(dedupe_key="d"),
             "claim": lambda s: s.claim(),

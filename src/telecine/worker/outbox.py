@@ -29,13 +29,21 @@ MOST_REASON = 500
 ABOUT_VALUE = (Rejected, Refused, TooLarge)
 # So long an outcome is said again while a bug of ours keeps it from being taken.
 BUG_SECONDS = 300.0
+# So long outcomes are said together while the database seems to be away. It may be away for one of them alone: a
+# statement that takes too long, or asks for more than the server has. Then each is tried by itself.
+TOGETHER_SECONDS = 30.0
+# After so many in a row that failed alone it is the database, and the rest is said together again.
+MAX_FAILED_ALONE = 5
 
 T = TypeVar("T")
 
 
+Said = tuple[Attempt, Fact]
+
+
 @dataclass(slots=True)
 class _Trouble:
-    """An outcome that is not taken although others are, since when, and how long until the next try."""
+    """An outcome that was not taken although it was said alone: since when, and how long until the next try."""
 
     since: float
     pause: float = FIRST_PAUSE
@@ -43,6 +51,8 @@ class _Trouble:
 
 class Outbox:
     """One settle is in flight at a time; what becomes ready meanwhile is the next batch.
+
+    An outcome that was not taken alone is said apart from then on, by a second loop: nothing else waits for it.
 
     A word is repeated until the engine has answered it. The repeat is harmless: the same word under the same token
     gets the first answer, and a word that came too late is refused.
@@ -58,20 +68,29 @@ class Outbox:
         self._world = world
         self._settled = settled
         self.observer: Observer | None = None
-        self._ready: list[tuple[Attempt, Fact]] = []
+        self._ready: list[Said] = []
         self._wake = asyncio.Event()
+        self._apart: asyncio.Queue[Said] = asyncio.Queue()
         self._troubles: dict[Key, _Trouble] = {}
         self.unsettled = 0
 
     def say(self, attempt: Attempt, fact: Fact) -> None:
         """Queue the last word about an attempt; it stays held, and is renewed, until that is answered."""
+        self.unsettled += 1
+        if self._troubles and attempt.key in self._troubles:
+            self._apart.put_nowait((attempt, fact))
+            return
         if not self._ready:
             self._wake.set()
         self._ready.append((attempt, fact))
-        self.unsettled += 1
 
     async def run(self) -> None:
         """For ever: settle what is ready."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._settle_ready())
+            group.create_task(self._settle_apart())
+
+    async def _settle_ready(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -93,21 +112,53 @@ class Outbox:
         except Exception:
             log.exception("could not store %s", counted(len(lines), "log line"))
 
-    async def _settle(self, some: list[tuple[Attempt, Fact]]) -> None:
-        words = [Word(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
+    async def _settle(self, some: list[Said]) -> None:
+        until = self._world.mono() + TOGETHER_SECONDS
         try:
-            ask = partial(self._words.settle, words)
-            answers = await insist(ask, self._world, self._held.contact, again=Unreachable)
-            if len(answers) != len(words):
-                raise StoreBroken(f"{len(words)} outcomes got {len(answers)} answers")
+            ask, contact = partial(self._ask, some), self._held.contact
+            answers = await insist(ask, self._world, contact, lambda: self._world.mono() > until, again=Unreachable)
         except Exception as error:
             # One outcome that cannot be stored must not take its neighbours along.
-            if len(some) > 1:
-                for one in some:
-                    await self._settle([one])
-                return
-            self._not_taken(*some[0], error)
+            if len(some) == 1:
+                self._not_taken(*some[0], error)
+            else:
+                await self._settle_alone(some)
             return
+        self._answered(some, answers)
+
+    async def _settle_alone(self, some: list[Said]) -> None:
+        """Try each once, by itself."""
+        failed = 0
+        for place, one in enumerate(some, 1):
+            error = await self._try(one)
+            failed = failed + 1 if isinstance(error, Unreachable) else 0
+            if failed == MAX_FAILED_ALONE and (rest := some[place:]):
+                self._ready[:0] = rest
+                return
+
+    async def _settle_apart(self) -> None:
+        while True:
+            await self._try(await self._apart.get())
+            self._settled()
+
+    async def _try(self, one: Said) -> Exception | None:
+        began = self._world.mono()
+        try:
+            answers = await self._ask([one])
+        except Exception as error:
+            self._not_taken(*one, error, took=self._world.mono() - began)
+            return error
+        self._answered([one], answers)
+        return None
+
+    async def _ask(self, some: list[Said]) -> list[Answer]:
+        words = [Word(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
+        answers = await self._words.settle(words)
+        if len(answers) != len(words):
+            raise StoreBroken(f"{len(words)} outcomes got {len(answers)} answers")
+        return answers
+
+    def _answered(self, some: list[Said], answers: list[Answer]) -> None:
         self.unsettled -= len(some)
         if self._troubles:
             for attempt, _ in some:
@@ -122,8 +173,11 @@ class Outbox:
 
     # -- what was not taken, although it was said alone ------------------------------------------------
 
-    def _not_taken(self, attempt: Attempt, fact: Fact, error: Exception) -> None:
-        """Only an error about this value fails the task. After any other the outcome is kept and said again."""
+    def _not_taken(self, attempt: Attempt, fact: Fact, error: Exception, took: float = 0.0) -> None:
+        """Only an error about this value fails the task. After any other the outcome is kept and said again.
+
+        The pause is at least as long as the try took: a statement that runs into its time limit holds locks meanwhile.
+        """
         self.unsettled -= 1
         lease = attempt.lease
         if triage(error) is Verdict.REFUSED and isinstance(error, ABOUT_VALUE):
@@ -140,7 +194,7 @@ class Outbox:
             self._give_back(attempt, fact)
             return
         self.unsettled += 1
-        pause = trouble.pause * (0.5 + self._world.dice.random())
+        pause = max(took, trouble.pause) * (0.5 + self._world.dice.random())
         asyncio.get_running_loop().call_later(pause, self._say_again, attempt, fact)
         trouble.pause = min(2 * trouble.pause, MOST_PAUSE)
 

@@ -14,7 +14,7 @@ from telecine.engine.jobs.submit import checked_time, priority_of
 from telecine.engine.queries.ownership import no_job, owners
 from telecine.errors import DedupeTaken, NotFound, VersionMismatch, WrongState
 from telecine.facts import Instant, JobId, State, Status
-from telecine.graph import Graph, StageRow, job_phase
+from telecine.graph import Graph, StageRow, job_phase, satisfies
 from telecine.store import Ask, Row, Steps, Write
 from telecine.store.text import dumps
 
@@ -104,48 +104,71 @@ def retry(job_id: JobId, shelf: Shelf, *, generation: int | None = None, actor: 
         taken = yield Ask("dedupe_find", {"owner": job["owner"], "keys": [job["dedupe_key"]]})
         if taken:
             raise DedupeTaken(job["dedupe_key"], taken[0]["id"])
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
-    old = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
-    yield Ask("task_reopen", {"job_id": job_id})
-    counts = {row["stage"]: row for row in (yield Ask("stage_count", {"job_id": job_id}))}
-    rows = reopened(graph, old, counts)
-    phase = job_phase(graph, rows).value
-    yield Ask("job_reopen", {"id": job_id, "phase": phase})
-    yield Write("stage_reset", {"stages": [_reset(job_id, row) for row in rows]})
-    ledger = Ledger(job["now"])
-    ledger.say("job.retried", job_id, dumps({"actor": actor, "generation": job["generation"] + 1}))
-    fresh = {"status": Status.PENDING.value, "phase": phase, "cancel_asked": False, "stopped": False, "failing": False}
-    if not job["waits"]:
-        close_job(ledger, graph, rows, Change({**job, **fresh, "warnings": 0}, list(rows)))
-    yield from ledger.write()
-    return frozenset(ledger.opening.lanes)
+    return (yield from _reopen(job, shelf, actor))
 
 
 def resume(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[tuple[Status, frozenset[str]]]:
     """A person asks again for what this job makes: it goes on, whatever happened to its workers before.
 
-    A failed or cancelled job is retried. In an open one the losses so far no longer count: the worker that was just
-    killed may be the third in a row, which the sweep has yet to notice. The answer is the status before, and lanes.
+    A failed or cancelled job is retried, and so is one that winds down because a task has failed: it need not fail
+    first. In any other open one the losses so far no longer count: the worker that was just killed may be the third in
+    a row, which the sweep has yet to notice. A cancelled job that winds down stays cancelled. The answer is the status
+    before, and lanes.
     """
-    yield Ask("task_hold_all", {"job_id": job_id})
+    yield Ask("task_hold_unfinished", {"job_id": job_id})
     job = yield from _hold(job_id)
     status = Status(job["status"])
     if job["outcome"] in (Status.FAILED, Status.CANCELLED):
         return status, (yield from retry(job_id, shelf, actor=actor))
+    if job["outcome"] is None and job["failing"] and not job["cancel_asked"]:
+        return status, (yield from _reopen(job, shelf, actor))
     if job["outcome"] is None:
         yield Ask("losses_forget", {"job_id": job_id})
     return status, frozenset()
 
 
+def _reopen(job: Row, shelf: Shelf, actor: str) -> Steps[frozenset[str]]:
+    """Open a new generation of a job that has ended, or that winds down and whose last tasks still run.
+
+    In the latter case what runs is the first attempt of its task in the new generation. Stages that are satisfied stay
+    as they are, also with errors of optional tasks: what follows them may be running.
+    """
+    job_id, has_ended = job["id"], job["outcome"] is not None
+    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    old = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
+    unmet = [row.number for row in old if has_ended or not satisfies(graph.stages[row.number], row.state)]
+    yield Ask("task_reopen", {"job_id": job_id, "stages": unmet})
+    if not has_ended:
+        yield Ask("task_renew", {"job_id": job_id})
+    counts = {row["stage"]: row for row in (yield Ask("stage_count", {"job_id": job_id}))}
+    rows = reopened(graph, old, counts)
+    phase = job_phase(graph, rows).value
+    status = Status.PENDING.value if has_ended else phase
+    warnings = sum(count["failed"] for count in counts.values())
+    yield Ask("job_reopen", {"id": job_id, "phase": phase, "status": status, "warnings": warnings})
+    yield Write("stage_reset", {"stages": [_reset(job_id, rows[number]) for number in unmet]})
+    ledger = Ledger(job["now"])
+    ledger.say("job.retried", job_id, dumps({"actor": actor, "generation": job["generation"] + 1}))
+    flags = {"cancel_asked": False, "stopped": False, "failing": False, "warnings": warnings}
+    if not job["waits"]:
+        close_job(ledger, graph, rows, Change({**job, "status": status, "phase": phase, **flags}, list(rows)))
+    yield from ledger.write()
+    return frozenset(ledger.opening.lanes)
+
+
 def reopened(graph: Graph, old: Stages, counts: Mapping[int, Row]) -> Stages:
-    """Stage rows of a new generation: what was done or skipped stays so, the rest waits for its needs."""
+    """Stage rows of a new generation: what is satisfied or under way stays so, the rest waits for its needs."""
     rows: list[StageRow] = []
     for number, stage in enumerate(graph.stages):
         count = counts.get(number)
-        total, left = (count["total"], count["remaining"]) if count else (0, 0)
-        settled = old[number].state in (State.DONE, State.SKIPPED) and not left
-        waits = sum(rows[graph.numbers[need]].state not in (State.DONE, State.SKIPPED) for need in stage.needs)
-        rows.append(StageRow(number, old[number].state if settled else State.NEW, waits, total, left))
+        total, left, new = (count["total"], count["remaining"], count["new"]) if count else (0, 0, 0)
+        waits = sum(
+            not satisfies(graph.stages[n], rows[n].state) for n in (graph.numbers[need] for need in stage.needs)
+        )
+        if not left and satisfies(stage, old[number].state):
+            rows.append(old[number]._replace(waits=waits))
+        else:
+            rows.append(StageRow(number, State.READY if left and not new else State.NEW, waits, total, left))
     return tuple(rows)
 
 

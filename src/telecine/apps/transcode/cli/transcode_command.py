@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Mapping
@@ -17,6 +16,8 @@ from telecine.cli.common import INTERRUPTED, JOB_FAILED, OK, AsJson, Database, p
 from telecine.facts import Status
 
 if TYPE_CHECKING:
+    import asyncio
+
     from telecine.apps.transcode.cli.transcode_progress import File
     from telecine.apps.transcode.spec import TranscodeSpec
     from telecine.apps.transcode.videos.folder_export import Showing
@@ -116,6 +117,8 @@ def _address(file: str) -> str:
 @asynccontextmanager
 async def _working(worker: Worker) -> AsyncIterator[asyncio.Event]:
     """A worker beside us; the event says that somebody wants us to stop. What it holds is given back at once."""
+    import asyncio
+
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -150,6 +153,8 @@ def _hashing(name: str) -> Any:
 
 async def _unless(stopped: asyncio.Event, following: Following) -> int | None:
     """How the work ends; None if we shall stop before, whatever it is at: also while a folder is being finished."""
+    import asyncio
+
     running, stopping = asyncio.create_task(following.run()), asyncio.create_task(stopped.wait())
     await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -168,6 +173,8 @@ class Following:
         self._masters: dict[int, str] = {}  # by job; with a folder, once all of it is written
 
     async def run(self) -> int:
+        import asyncio
+
         from telecine.apps.transcode.cli.growing_folder import Preview
         from telecine.apps.transcode.cli.transcode_progress import Screen
 

@@ -75,7 +75,7 @@ async def begin(
         return Begun(answer.job_id, video, "submitted")
     # Under way by another name of the same file.
     twin = await engine.views.job(answer.job_id)
-    if twin.cancel_asked:  # it winds down, so it will not do it
+    if _is_ending(twin):
         [answer] = await engine.submit_many([submission._replace(dedupe_key=f"{mark}:{twin.id}")])
         return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
     await _find_again(engine, twin, spec)
@@ -93,7 +93,7 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
     page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
     for line in page.items:
         job = await engine.views.job(line.id)
-        if job.cancel_asked and not Status(job.status).is_final:
+        if _is_ending(job):
             continue
         asked = parse(job.spec)
         if digest(asked) != digest(spec) or (asked.sha256 or asked.source) != (spec.sha256 or spec.source):
@@ -113,6 +113,12 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
             return None
         return job
     return None
+
+
+def _is_ending(job: JobView) -> bool:
+    """Whether an open job winds down and will not do what is wanted, also if it is asked for again."""
+    beyond_repair = (job.error or {}).get("code") in BEYOND_REPAIR
+    return not Status(job.status).is_final and (job.cancel_asked or beyond_repair)
 
 
 async def is_there(engine: Engine, job: JobView) -> bool:
