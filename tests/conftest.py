@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.postgres import fresh_schema, shared_postgres
 from tests.support.redis import shared_redis
+from tests.support.thorough import THOROUGH
 
 # A busy machine is no fault of the code: no test passes or fails by time.
 hypothesis.settings.register_profile("telecine", deadline=None)
@@ -27,7 +28,11 @@ LONGEST = (
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not THOROUGH and not any("::" in one for one in config.args):
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
     turn = {HERE / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: turn.get(item.path, len(turn)))
 

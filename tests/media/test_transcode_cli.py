@@ -5,16 +5,10 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,62 +17,10 @@ from telecine.apps.transcode.cli.growing_folder import Preview
 from telecine.media.hls.export import Export, FolderBusy
 from telecine.world import World
 from tests.media.make_video import Film, Shot, shoot
-from tests.media.transcode_env import LADDER, Theatre, faults_of, numbers_of, play, small
+from tests.media.transcode_env import Theatre, faults_of, numbers_of, play, small
+from tests.media.transcode_shell import PATIENCE, Shell, until
 
 Source = Callable[[str], Path]
-PROGRAM = Path(sys.executable).parent / "telecine"
-PATIENCE = 60.0
-
-
-@dataclass(frozen=True)
-class Shell:
-    """An empty folder to work in."""
-
-    folder: Path
-
-    @property
-    def environ(self) -> dict[str, str]:
-        ours = {name: value for name, value in os.environ.items() if not name.startswith(("TELECINE_", "COLUMNS"))}
-        small = {"SEGMENT_SECONDS": "1", "GOP_SECONDS": "0.5", "LADDER": "small", "SLOTS": "2"}
-        return {
-            **ours,
-            **{f"TELECINE_{name}": value for name, value in small.items()},
-            "TELECINE_LADDERS": json.dumps({"small": LADDER, "tiny": LADDER[:1]}),
-        }
-
-    def __call__(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        with self.started(*arguments) as process:
-            out, err = process.communicate(timeout=PATIENCE)
-        assert "Traceback" not in err, err
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-    @contextmanager
-    def started(self, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-        process = subprocess.Popen(
-            [PROGRAM, "transcode", *map(str, arguments)], cwd=self.folder, env=self.environ, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        path = self.folder / ".telecine/telecine.db"
-        if not path.exists():
-            return []
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-            try:
-                return database.execute(sql).fetchall()
-            except sqlite3.OperationalError:  # it is being made just now
-                return []
-
-    def pieces(self) -> dict[str, tuple[str, int]]:
-        """What is recorded of the video, with its place and its token."""
-        found = self.rows("select name, key, token from artifact where stage = 'video' and key is not null")
-        return {name: (key, token) for name, key, token in found}
 
 
 @pytest.fixture
@@ -91,14 +33,6 @@ def long_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Long enough to be interrupted; made quickly, encoded slowly."""
     film = Film(shots=(Shot(count=264),), voices=(), options={"x264-params": "keyint=25"})
     return shoot(tmp_path_factory.mktemp("long") / "long.mp4", film)
-
-
-def until(check: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while not (found := check()):
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
-        time.sleep(0.02)
-    return found
 
 
 def test_a_film_is_made_once_and_told_in_figures(shell: Shell, source: Source, tmp_path: Path) -> None:
@@ -159,7 +93,7 @@ def test_a_bad_request_ends_at_once_and_makes_no_job(
     (shell.folder / "full").mkdir()
     (shell.folder / "full/mine.txt").touch()
 
-    refused = shell(*arguments)
+    refused = shell.quick(*arguments)
 
     assert refused.returncode == 2
     assert sentence in refused.stderr
