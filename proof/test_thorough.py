@@ -1,4 +1,7 @@
-"""All that `make test` leaves out of its own files: every case, and the longer stories."""
+"""All that `make test` leaves out of its own files: every case, and the longer stories.
+
+Files that try more of the same within a test (they ask for THOROUGH) are run whole.
+"""
 
 import os
 import subprocess
@@ -17,8 +20,10 @@ FILES = sorted(
 
 @pytest.mark.parametrize("file", FILES)
 def test_what_the_short_run_leaves_out_holds(file: str) -> None:
+    chosen = [] if "import THOROUGH" in (ROOT / file).read_text() else ["-m", "thorough"]
+
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-m", "thorough", file],
+        [sys.executable, "-m", "pytest", *chosen, file],
         cwd=ROOT,
         env={**os.environ, "TELECINE_TEST_THOROUGH": "1"},
         capture_output=True,
