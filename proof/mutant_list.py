@@ -46,7 +46,6 @@ RULES = [
         'return Refusal("lease_expired") if expired else None',
         "return None",
         f"{CONTRACT}/test_settle.py",
-        quick=True,
     ),
     mutant(
         "the sweep takes leases that are alive",
@@ -76,7 +75,6 @@ RULES = [
         "if task.losses + 1 >= QUARANTINE_AFTER:",
         "if task.losses < 0:",
         f"{CONTRACT}/test_recovery.py",
-        quick=True,
     ),
     mutant(
         "refunds have no limit",
@@ -137,7 +135,6 @@ CLAIM = [
         " and t.job_id <> all (array(select id from halted))",
         "",
         STEPS + "::test_in_every_order[postgres-a task is ready whose job has rows: claim | cancel]",
-        quick=True,
     ),
     mutant(
         "a claim begins a job that winds down",
@@ -414,7 +411,6 @@ SETTLE = [
         " and flow_id is not null\n    returning id, done_by",
         "\n    returning id, done_by",
         STEPS + "::test_in_every_order[postgres-a lone task is held: lone | cancel]",
-        quick=True,
     ),
     mutant(
         "the short way locks tasks as they lie",
@@ -523,7 +519,6 @@ REST = [
         "    if grace:\n",
         "    grace = False\n    if grace:\n",
         f"{CONTRACT}/test_recovery.py",
-        quick=True,
     ),
     mutant(
         "a clock that was set back gives no fresh term",

@@ -62,7 +62,8 @@ def find(mutant: Mutant, source: Path = ROOT / "src") -> dict[Path, str]:
 def mutated(mutant: Mutant) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="telecine-mutant-") as folder:
         source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        # With what is compiled, which is good for files of the same time and size: all but the changed ones.
+        shutil.copytree(ROOT / "src", source)
         for path, text in find(mutant, source).items():
             path.write_text(text)
         yield source
@@ -77,6 +78,7 @@ def judge(mutant: Mutant, postgres_url: str) -> Verdict:
             "PYTHONDONTWRITEBYTECODE": "1",
             "TELECINE_TEST_POSTGRES_URL": url.split("&search_path")[0],
             "TELECINE_MUTATED": str(source),
+            "TELECINE_TEST_THOROUGH": "1",
         }
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests]
         try:

@@ -9,17 +9,16 @@ import pytest
 
 from telecine.settings import Settings
 from tests.api.in_process_server import Front
-from tests.contract.conftest import postgres_store, pytest_pyfunc_call, runner, sqlite_template
+from tests.contract.conftest import postgres_store, pytest_pyfunc_call, runner, sqlite_template, tables_of_the_run
 
-__all__ = ["postgres_store", "pytest_pyfunc_call", "runner", "sqlite_template"]
+__all__ = ["postgres_store", "pytest_pyfunc_call", "runner", "sqlite_template", "tables_of_the_run"]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def front(request: pytest.FixtureRequest, runner: asyncio.Runner, sqlite_url: str, tmp_path: Path) -> Iterator[Front]:
     """A server without a socket, on empty tables."""
     if request.param == "postgres":
-        request.getfixturevalue("postgres_store")  # makes the tables
-        url = request.getfixturevalue("postgres_schema_url")
+        url, _ = request.getfixturevalue("tables_of_the_run")  # `Front` empties them
     else:
         shutil.copy(request.getfixturevalue("sqlite_template"), sqlite_url.removeprefix("sqlite:///"))
         url = sqlite_url
@@ -33,6 +32,6 @@ def front(request: pytest.FixtureRequest, runner: asyncio.Runner, sqlite_url: st
         **getattr(request, "param_settings", {}),
     )
     front = Front(settings)
-    runner.run(front.open())
+    runner.run(front.open(is_empty=request.param == "sqlite"))
     yield front
     runner.run(front.close())

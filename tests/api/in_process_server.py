@@ -15,7 +15,7 @@ from telecine.facts import Lease
 from telecine.settings import Settings
 from telecine.wiring import Parts, open_engine
 from telecine.wiring.server import open_house
-from tests.support.builders import a_flow
+from tests.support.builders import NOW, a_flow
 from tests.support.engine_fixture import Bed
 
 # For tests of what is said before any database is asked: one is enough.
@@ -33,11 +33,15 @@ class Front:
         self.app: FastAPI
         self.running: dict[str, Lease] = {}  # by subject, for tests that play a worker
 
-    async def open(self) -> None:
+    async def open(self, *, is_empty: bool = False) -> None:
+        """On empty tables: where they are not known to be, they are emptied."""
         self.parts = await self._stack.enter_async_context(open_engine(self.settings))
         self.bed = Bed(self.settings.database_url, self.parts.store)
         self.bed.engine = self.parts.engine
-        await self.bed.clean()
+        if is_empty:
+            await self.bed.sql(f"update pulse set at = {NOW}")
+        else:
+            await self.bed.clean()
         self.parts.store.now = None  # the real clock, unless a test sets one
         self.house = open_house(self.parts)
         self.app = create_app(self.house)

@@ -179,6 +179,7 @@ async def test_a_wrong_method_is_told_which_ones_there_are(front: Front) -> None
     ],
     ids=["pieces", "values", "brackets", "depth"],
 )
+@ANY_DATABASE
 async def test_what_a_worker_says_has_bounds_too(front: Front, body: bytes, sentence: str) -> None:
     answer = await front.worker.post("/api/worker/settle", content=body, headers=KIND)
 

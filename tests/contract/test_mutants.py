@@ -1,4 +1,4 @@
-"""Ten guards are taken away; each is missed by a test. All the others are tried by `make proof`."""
+"""Five guards are taken away; each is missed by a test. All the others are tried by `make proof`."""
 
 import pytest
 

@@ -10,7 +10,7 @@ import pytest
 from telecine.engine.jobs.graph_cache import Shelf
 from telecine.engine.leases import patience
 from telecine.engine.maintenance.audit import Auditor
-from telecine.facts import SECOND, Lease, Mode, Piece, WorkerId
+from telecine.facts import SECOND, SWEEP, Lease, Mode, Piece, WorkerId
 from telecine.store import Steps
 from tests.support.builders import a_flow, a_stage
 from tests.support.engine_fixture import Bed
@@ -36,10 +36,12 @@ async def a_gpu_worker(bed: Bed, name: str = "gpu") -> WorkerId:
     return await bed.enlist(name)
 
 
-async def waited(bed: Bed, seconds: int, *alive: WorkerId, held: tuple[Lease, ...] = ()) -> None:
-    """Let time pass with a sweep each second, while these workers beat."""
-    for _ in range(seconds):
-        bed.pass_time(SECOND)
+async def waited(
+    bed: Bed, seconds: int, *alive: WorkerId, held: tuple[Lease, ...] = (), every: int = SWEEP // SECOND
+) -> None:
+    """Let time pass with a sweep as often as in earnest, while these workers beat."""
+    for begun in range(0, seconds, every):
+        bed.pass_time(min(every, seconds - begun) * SECOND)
         for worker in alive:
             await bed.beaten(*held, worker=worker)
         await bed.engine.sweep(0)
@@ -125,7 +127,7 @@ async def test_patience_counts_from_when_the_last_worker_fell_silent(bed: Bed) -
     worker = await a_gpu_worker(bed)
 
     await waited(bed, 200, worker)
-    await waited(bed, 30 + 58)  # it counts as alive for 30 s after its last beat
+    await waited(bed, 30 + 58, every=1)  # it counts as alive for 30 s after its last beat
     before = await states(bed)
     await waited(bed, 2)
 

@@ -23,7 +23,7 @@ from telecine.world import World
 from tests.support.pooler import pooled
 
 LONG = 60.0
-JOBS = 40
+JOBS = 20
 
 
 def relay() -> Flow:

@@ -13,9 +13,10 @@ from redis.asyncio import Redis
 from telecine.dispatch.hints import KEPT_SECONDS, MOMENT, MOST_KEPT, WALK_EVERY, Head, Hints
 from telecine.dispatch.redis import RedisBell
 from telecine.dispatch.redis_pool import Away, Line
+from telecine.dispatch.redis_sender import Look
 from tests.fault.worker_processes import until
 from tests.support.lock_backends import line_to
-from tests.support.redis import PrivateRedis, redis_bell
+from tests.support.redis import PrivateRedis, no_heads, redis_bell
 
 LANE, OTHER = "film/cut@1", "film/join@1"
 _numbers = itertools.count(1)
@@ -36,6 +37,20 @@ async def hints_on(
         yield Hints(line, uuid4().hex, moment=moment), line
     finally:
         await line.close()
+
+
+@asynccontextmanager
+async def bells_on(
+    server: PrivateRedis, *namespaces: str, looks: Sequence[Look] = ()
+) -> AsyncIterator[tuple[RedisBell, ...]]:
+    """A bell for each name, closed also where a test fails: else its connections would spoil a later one."""
+    given = itertools.chain(looks, itertools.repeat(no_heads))
+    bells = tuple(redis_bell(server.url, name, look) for name, look in zip(namespaces, given, strict=False))
+    try:
+        yield bells
+    finally:
+        for bell in bells:
+            await bell.close()
 
 
 async def put(hints: Hints, line: Line, *heads: Head) -> None:
@@ -191,30 +206,27 @@ async def _failed(line: Line) -> bool:
 async def test_a_full_redis_refuses_hints_and_still_carries_rings() -> None:
     with PrivateRedis() as server:
         server.say("CONFIG", "SET", "maxmemory", "1")
-        here, there = redis_bell(server.url, look=_five), redis_bell(server.url)
-        await until(lambda: _listening(there))
-        wakeups = there.vitals().wakeups
+        async with bells_on(server, "full", "full", looks=[_five]) as (here, there):
+            await until(lambda: _listening(there))
+            wakeups = there.vitals().wakeups
 
-        here.ring([LANE])
+            here.ring([LANE])
 
-        await until(lambda: there.vitals().wakeups > wakeups and here.vitals().refusals > 0)
-        told = here.vitals()
-        assert (told.circuit, told.errors) == ("closed", 0)
-        assert "OOM" in (told.last_error or "") or "memory" in (told.last_error or "")
-        await here.close()
-        await there.close()
+            await until(lambda: there.vitals().wakeups > wakeups and here.vitals().refusals > 0)
+            told = here.vitals()
+            assert (told.circuit, told.errors) == ("closed", 0)
+            assert "OOM" in (told.last_error or "") or "memory" in (told.last_error or "")
 
 
 async def test_a_copy_that_takes_no_writes_is_as_good_as_none() -> None:
     with PrivateRedis() as first, PrivateRedis("--replicaof", "127.0.0.1", str(first.port)) as copy:
-        bell = redis_bell(copy.url, look=_five)
+        async with bells_on(copy, "copy", looks=[_five]) as (bell,):
 
-        async def given_up() -> bool:
-            bell.ring([LANE])
-            return bell.vitals().outages > 0
+            async def given_up() -> bool:
+                bell.ring([LANE])
+                return bell.vitals().outages > 0
 
-        await until(given_up)
-        await bell.close()
+            await until(given_up)
 
 
 async def _five(lanes: Sequence[str], wanted: int) -> Sequence[Head]:
@@ -229,50 +241,45 @@ async def _listening(bell: RedisBell) -> bool:
 
 
 async def test_two_namespaces_on_one_redis_do_not_hear_each_other(server: PrivateRedis) -> None:
-    ours, theirs, same = (redis_bell(server.url, name) for name in ("one", "two", "one"))
-    for bell in (theirs, same):
-        await until(lambda bell=bell: _listening(bell))  # type: ignore[misc]
-    before = theirs.vitals().wakeups
+    async with bells_on(server, "one", "two", "one") as (ours, theirs, same):
+        for bell in (theirs, same):
+            await until(lambda bell=bell: _listening(bell))  # type: ignore[misc]
+        before = theirs.vitals().wakeups
 
-    ours.ring([LANE])
-    ours.news.ring()
-    await until(lambda: same.vitals().wakeups >= 1)
+        ours.ring([LANE])
+        ours.news.ring()
+        await until(lambda: same.vitals().wakeups >= 1)
 
-    assert theirs.vitals().wakeups == before
-    assert ours.vitals().rings >= 1
-    for bell in (ours, theirs, same):
-        await bell.close()
+        assert theirs.vitals().wakeups == before
+        assert ours.vitals().rings >= 1
 
 
 async def test_a_thousand_rings_are_few_messages(server: PrivateRedis) -> None:
-    here, there = redis_bell(server.url, "many"), redis_bell(server.url, "many")
-    await until(lambda: _listening(there))
+    async with bells_on(server, "many") as (there,):
+        await until(lambda: _listening(there))
 
-    for _ in range(1_000):
-        here.ring([LANE])
-    await until(lambda: there.vitals().wakeups)
-    await here.close()
+        async with bells_on(server, "many") as (here,):
+            for _ in range(1_000):
+                here.ring([LANE])
+            await until(lambda: there.vitals().wakeups)
 
-    assert 1 <= here.vitals().rings <= 5
-    await there.close()
+        assert 1 <= here.vitals().rings <= 5
 
 
 async def test_a_listener_whose_connection_was_cut_looks_and_listens_again(server: PrivateRedis) -> None:
-    here, there = redis_bell(server.url, "cut"), redis_bell(server.url, "cut")
-    await until(lambda: _listening(there))
-    await there.wait(0.2)  # each channel that is subscribed to wakes the listener once
-    before = _subscribers(server)
+    async with bells_on(server, "cut", "cut") as (here, there):
+        await until(lambda: _listening(there))
+        await there.wait(0.2)  # each channel that is subscribed to wakes the listener once
+        before = _subscribers(server)
 
-    server.say("CLIENT", "KILL", "TYPE", "pubsub")
+        server.say("CLIENT", "KILL", "TYPE", "pubsub")
 
-    await asyncio.wait_for(there.wait(20.0), 20.0)  # back again: something may have been missed
-    # Not `listening`: for a moment after the kill it still speaks of the old connection.
-    await until(lambda: _subscribers(server) - before)
-    wakeups = there.vitals().wakeups
-    here.ring([LANE])
-    await until(lambda: there.vitals().wakeups > wakeups)
-    await here.close()
-    await there.close()
+        await asyncio.wait_for(there.wait(20.0), 20.0)  # back again: something may have been missed
+        # Not `listening`: for a moment after the kill it still speaks of the old connection.
+        await until(lambda: _subscribers(server) - before)
+        wakeups = there.vitals().wakeups
+        here.ring([LANE])
+        await until(lambda: there.vitals().wakeups > wakeups)
 
 
 def _subscribers(server: PrivateRedis) -> set[str]:

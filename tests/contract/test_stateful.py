@@ -28,8 +28,10 @@ from telecine.store.open import bring_up_to_date, open_store
 from tests.model import FLOWS, Lease, Model, Place
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.engine_fixture import Bed
+from tests.support.thorough import THOROUGH
 
-EXAMPLES = int(os.environ.get("TELECINE_TEST_EXAMPLES", "60"))
+# So many stories in `make test`; of a mutant more, and ten times as many in `make proof`.
+EXAMPLES = int(os.environ.get("TELECINE_TEST_EXAMPLES", "60" if THOROUGH else "20"))
 STEPS = 50
 # Of a mutant it is enough to know that it fails: to look for the shortest story would take minutes.
 PHASES = [Phase.explicit, Phase.generate] if "TELECINE_MUTATED" in os.environ else list(Phase)

@@ -1,6 +1,7 @@
 """Two minutes of film over three remote workers: one dies, one sleeps, one has a bad line, and their server dies, too.
 
-All of them are real processes that share nothing but the network. At the end every frame is there, once.
+All of them are real processes that share nothing but the network. At the end every frame is there, once. It is left to
+the proof: one by one, the same happens to a shorter film in tests/fault/test_remote_film.py.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from tests.media.make_video import Film, Shot, Voice, shoot
 from tests.media.transcode_env import Theatre, faults_of, numbers_of, small, until
 from tests.support.audit import audit
 from tests.support.flaky_proxy import cutting_proxy
+from tests.support.thorough import thorough
 
 # Two minutes, and no more of anything else: what is proven is that all of it comes through.
 SECONDS, RATE, SEGMENT = 120, 6, 2
@@ -35,6 +37,7 @@ PATIENCE = 180.0
 Holding = tuple[int, int]  # task and token
 
 
+@thorough
 def test_a_film_of_two_minutes_survives_what_happens_to_a_fleet(tmp_path: Path) -> None:
     film = shoot(tmp_path / "film.mp4", Film(shots=(Shot(count=FRAMES),), rate=Fraction(RATE), voices=(VOICE,)))
 

@@ -29,7 +29,9 @@ def test_a_server_that_is_told_to_stop_ends_in_order(tmp_path: Path) -> None:
     server, told = start(shell, log, "--workers", "1")
     key = shell("keys", "create", "--owner", "ada").out.strip()
     head = {"Authorization": f"Bearer {key}"}
-    job = httpx.post(f"{told['address']}/api/v1/jobs", json={"flow": "stubborn"}, headers=head).json()["id"]
+    job = httpx.post(f"{told['address']}/api/v1/jobs", json={"flow": "stubborn"}, headers=head, timeout=30.0).json()[
+        "id"
+    ]
     until(lambda: _status(shell, job) == "processing", PATIENCE)
 
     server.send_signal(signal.SIGTERM)

@@ -124,7 +124,7 @@ def story(shell: Shell, told: Callable[[], bool] = lambda: True, **environ: str)
             running(shell, *join, **far) as (_, far_log),
         ):
             head = {"Authorization": f"Bearer {key}"}
-            answer = httpx.post(f"{address}/api/v1/jobs", json={"flow": "pair"}, headers=head)
+            answer = httpx.post(f"{address}/api/v1/jobs", json={"flow": "pair"}, headers=head, timeout=30.0)
             assert answer.status_code == 201, answer.text
             job = str(answer.json()["id"])
             until(lambda: _is_over(address, job, head), PATIENCE)
@@ -135,11 +135,14 @@ def story(shell: Shell, told: Callable[[], bool] = lambda: True, **environ: str)
 
 
 def _is_over(address: str, job: str, head: dict[str, str]) -> bool:
-    return bool(httpx.get(f"{address}/api/v1/jobs/{job}", headers=head).json()["status"] == "completed")
+    return bool(httpx.get(f"{address}/api/v1/jobs/{job}", headers=head, timeout=30.0).json()["status"] == "completed")
 
 
 def _are_counted(address: str) -> bool:
-    return 'telecine_jobs_completed_total{flow="pair",outcome="completed"} 1.0' in httpx.get(f"{address}/metrics").text
+    return (
+        'telecine_jobs_completed_total{flow="pair",outcome="completed"} 1.0'
+        in httpx.get(f"{address}/metrics", timeout=30.0).text
+    )
 
 
 def test_one_trace_from_submit_through_every_attempt_near_and_far(tmp_path: Path, collector: Collector) -> None:

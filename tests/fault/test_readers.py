@@ -22,7 +22,7 @@ from tests.support.builders import a_flow
 from tests.support.postgres import fresh_schema
 from tests.support.scene import execute
 
-READERS = 80
+READERS = 40
 PATIENCE = 120.0
 MANY, SIZE = 9_000, 1_500
 

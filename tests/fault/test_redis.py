@@ -24,6 +24,10 @@ from tests.support.audit import audit
 from tests.support.flows import fan
 from tests.support.process_pool import TELECINE, Actor, enter
 from tests.support.redis import PrivateRedis, gap_before
+from tests.support.thorough import thorough
+
+# On PostgreSQL, which is what a fleet with Redis has; in the proof on SQLite, too.
+pytestmark = pytest.mark.parametrize("url", [pytest.param("sqlite", marks=thorough), "postgres"], indirect=True)
 
 WORKERS = 4
 JOBS = 20

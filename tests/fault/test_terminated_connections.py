@@ -11,7 +11,7 @@ import pytest
 from tests.fault.terminations import Disturbance, IdleTimeout, Restarter, Terminator, disturbed
 from tests.support.postgres import PrivatePostgres
 
-JOBS = 120
+JOBS = 60
 
 
 @pytest.fixture(scope="module")

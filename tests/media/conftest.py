@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from threading import Lock
 
@@ -40,19 +42,25 @@ def started_in_earnest() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The file of a kind, by its name."""
-    folder = tmp_path_factory.mktemp("films")
+    """The file of a kind, by its name: made once per run, by whoever of those that run side by side needs it first."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "films"
+    folder.mkdir(exist_ok=True)
     making = Lock()
-    made: dict[str, Path] = {}
 
     def made_once(name: str) -> Path:
-        with making:
-            if name not in made:
-                kind = KINDS[name]
-                home = folder / name
-                home.mkdir()
-                made[name] = kind.make(home / f"film.{kind.suffix}")
-        return made[name]
+        kind = KINDS[name]
+        home = folder / name
+        path = home / f"film.{kind.suffix}"
+        with making, (folder / f"{name}.lock").open("w") as turn:
+            flock(turn, LOCK_EX)
+            if not path.exists():
+                unfinished = folder / f"{name}.making"
+                unfinished.mkdir()
+                made = kind.make(unfinished / path.name)
+                assert made.name == path.name
+                unfinished.rename(home)
+        return path
 
     return made_once
 

@@ -7,6 +7,7 @@ stream.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import av
@@ -64,6 +65,7 @@ def parameter_sets() -> bytes:
     return sps.nal(0x67) + pps.nal(0x68)
 
 
+@cache
 def fields_of(number: int, nth: int) -> tuple[bytes, bytes]:
     """Picture `number` as the nth frame since the keyframe: its two access units."""
     picture = paint(number, WIDTH, HEIGHT)

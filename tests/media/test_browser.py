@@ -1,4 +1,7 @@
-"""A real browser plays what we publish, and what is still growing. The film is made by FFmpeg, the lists are ours."""
+"""A real browser plays what we publish, and what is still growing. The film is made by FFmpeg, the lists are ours.
+
+How a film plays that is done is left to the proof: `test_browser_transcode.py` asks the same of one that we made.
+"""
 
 import re
 from pathlib import Path
@@ -10,6 +13,7 @@ from telecine.media.hls.recorded_film import Film
 from tests.browser.rig import NotPlayed, Played, assert_without_gap, play
 from tests.media.cmaf import TIMING, Shelf, a_real_film
 from tests.support.films import upto
+from tests.support.thorough import thorough
 
 LENGTH = float(TIMING.frames / TIMING.rate)
 
@@ -27,25 +31,30 @@ def played(shelf: Shelf, tmp_path_factory: pytest.TempPathFactory) -> Played:
     return play(folder)
 
 
+@thorough
 def test_a_published_film_plays_with_both_rungs(played: Played) -> None:
     assert [level["height"] for level in played.opened["levels"]] == [180, 240]
     assert played.opened["duration"] == pytest.approx(LENGTH, abs=0.001)
     assert played.opened["frames"]["decoded"] > 0
 
 
+@thorough
 def test_nothing_stalls_and_nothing_fails(played: Played) -> None:
     assert played.done["errors"] == []
 
 
+@thorough
 def test_all_of_it_is_buffered_without_a_gap(played: Played) -> None:
     assert_without_gap(played.done["first"], LENGTH)
 
 
+@thorough
 def test_it_plays_on_after_a_seek_to_either_side_of_every_border(played: Played) -> None:
     assert played.done["seeks"] == 2 * TIMING.segments
     assert played.done["frozen"] == []
 
 
+@thorough
 def test_it_switches_rungs_both_ways_without_a_gap(played: Played) -> None:
     shown = played.done["shown"]
 
@@ -54,6 +63,7 @@ def test_it_switches_rungs_both_ways_without_a_gap(played: Played) -> None:
         assert_without_gap(one, LENGTH)
 
 
+@thorough
 def test_rungs_that_change_with_every_segment_play_through_without_a_gap(played: Played) -> None:
     through = played.done["played"]
 

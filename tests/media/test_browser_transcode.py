@@ -11,6 +11,7 @@ from tests.browser import rig
 from tests.browser.rig import Played, assert_without_gap
 from tests.media.make_video import Film, Shot, shoot
 from tests.media.transcode_env import Theatre, play, small, until
+from tests.support.thorough import thorough
 
 Source = Callable[[str], Path]
 LENGTH = 85 / 25
@@ -67,8 +68,10 @@ def test_what_is_published_plays_from_where_it_lies(source: Source, tmp_path: Pa
     play(story, tmp_path)
 
 
+@thorough
 def test_a_film_is_watched_while_it_is_encoded(tmp_path: Path) -> None:
-    """The encoder is much quicker than a viewer, so it gets one slot and a slow preset."""
+    """The encoder is much quicker than a viewer, so it gets one slot and a slow preset. By a server's link the same is
+    watched in tests/api/test_playback.py."""
     frames = 200
     film = shoot(tmp_path / "film.mp4", Film(shots=(Shot(count=frames),)))
     listed: list[int] = []

@@ -26,6 +26,8 @@ from tests.media import child_driver
 from tests.media.child_driver import Looked, Made
 from tests.media.patterns import Unreadable, bursts, heard, picture_hash, read_number
 from tests.media.sources import FILMS, Kind
+from tests.media.twins import PICTURES, SOUNDS, unlike
+from tests.support.thorough import some_of
 
 Films = Callable[[str], Path]
 Looks = Callable[[str], Looked]
@@ -59,7 +61,7 @@ class Shown:
     hashes: tuple[str, ...]
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", some_of(WHOLE, unlike(WHOLE, PICTURES)))
 def test_every_frame_comes_once_and_in_order(
     source: Films, looked: Looks, made_inits: Inits, tmp_path: Path, name: str
 ) -> None:
@@ -92,7 +94,7 @@ def test_every_frame_comes_once_and_in_order(
         assert shown["lossless"] == in_one_pass(film, grid, rungs[-1], inits, tmp_path)
 
 
-@pytest.mark.parametrize("name", SOUNDING)
+@pytest.mark.parametrize("name", some_of(SOUNDING, unlike(SOUNDING, SOUNDS)))
 def test_sound_is_cut_on_the_films_grid_and_stays_beside_it(
     looked: Looks, made_inits: Inits, tmp_path: Path, name: str
 ) -> None:

@@ -15,7 +15,7 @@ from telecine.flow import Bench
 from telecine.media.hls.export import Export
 from telecine.media.hls.lint import check_folder
 from telecine.media.hls.lint_text import Playlist, parse
-from tests.media.kills import FRAMES, SEGMENTS, long_film
+from tests.media.kills import long_film
 from tests.media.transcode_env import (
     Theatre,
     faults_of,
@@ -33,6 +33,7 @@ from tests.media.transcode_env import (
 Source = Callable[[str], Path]
 Finished = Callable[[Path], None]
 PER_SEGMENT = 24
+FRAMES, SEGMENTS = 372, 16  # the last one is shorter; four chunks
 
 
 def lists(folder: Path) -> dict[str, Playlist]:
@@ -75,7 +76,7 @@ def watching(folder: Path) -> subprocess.Popen[str]:
 
 
 def test_a_growing_film_lists_only_its_unbroken_prefix_and_ends_when_it_is_whole(tmp_path: Path) -> None:
-    film = long_film(tmp_path / "film.mp4")
+    film = long_film(tmp_path / "film.mp4", FRAMES)
 
     async def story(house: Theatre) -> None:
         job_id = await house.begun(small(film, preset="slower", chunk_segments=4))

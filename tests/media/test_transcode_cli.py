@@ -93,7 +93,7 @@ def test_a_bad_request_ends_at_once_and_makes_no_job(
     (shell.folder / "full").mkdir()
     (shell.folder / "full/mine.txt").touch()
 
-    refused = shell(*arguments)
+    refused = shell.quick(*arguments)
 
     assert refused.returncode == 2
     assert sentence in refused.stderr

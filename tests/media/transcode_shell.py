@@ -1,5 +1,6 @@
-"""`telecine transcode` as a process in a folder of its own, and a look into its database."""
+"""`telecine transcode` in a folder of its own, as a process or quickly in this one."""
 
+import io
 import json
 import os
 import sqlite3
@@ -7,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from telecine.cli.app import run
 from tests.media.transcode_env import LADDER
 
 PROGRAM = Path(sys.executable).parent / "telecine"
@@ -39,6 +42,18 @@ class Shell:
             out, err = process.communicate(timeout=PATIENCE)
         assert "Traceback" not in err, err
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def quick(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """The same command in this process: for what ends before anything is begun."""
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            chdir(self.folder),
+            mock.patch.dict(os.environ, self.environ, clear=True),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            code = run(["transcode", *map(str, arguments)])
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
     @contextmanager
     def started(self, *arguments: object) -> Iterator[subprocess.Popen[str]]:
