@@ -18,7 +18,8 @@ BESIDE_README = {
     "CONTRIBUTING.md": "contributing.md",
 }
 _OUT_OF_DOCS = re.compile(r"\]\((?P<up>(?:\.\./)*)(?P<name>README|ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md(?=[)#])")
-_NAMED_FENCE = re.compile(r"^```python (?P<name>[\w.]+)$", re.MULTILINE)
+_NAMED_FENCE = re.compile(r"^```(?P<language>python|toml) (?P<name>[\w.]+)$", re.MULTILINE)
+_TO_SOURCE = re.compile(r"\[(?P<text>[^\]]+)\]\((?:\.\./)+(?:src|tests|examples|deploy|proof|benchmarks)/[^)]*\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -31,9 +32,10 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     if page.file.src_uri in BESIDE_README.values():
         markdown = markdown.replace("](docs/", "](")
-    if not page.file.src_uri.startswith("decisions/") or "](../../" in markdown:
+    if page.file.src_uri != "decisions/README.md":
         markdown = _OUT_OF_DOCS.sub(_inside, markdown)
-    return _NAMED_FENCE.sub(r'```python title="\g<name>"', markdown)
+    markdown = _TO_SOURCE.sub(r"\g<text>", markdown)
+    return _NAMED_FENCE.sub(r'```\g<language> title="\g<name>"', markdown)
 
 
 def _inside(link: re.Match[str]) -> str:

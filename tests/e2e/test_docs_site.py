@@ -1,5 +1,6 @@
 """docs/ is a site: it builds strictly, asks no other host, and its pages are plain to read."""
 
+import json
 import re
 import subprocess
 import sys
@@ -67,3 +68,13 @@ def test_lines_are_short_and_words_are_plain(page: Path) -> None:
 
 def test_the_readme_fits_on_a_page() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= MAX_README_LINES
+
+
+def test_every_schema_that_the_api_document_refers_to_is_in_it() -> None:
+    document = openapi_document()
+
+    wanted = set(re.findall(r"#/components/schemas/([^\"']+)", json.dumps(document)))
+
+    assert "Problem" in wanted
+    assert wanted - document["components"]["schemas"].keys() == set()
+    assert [name for name in document["components"]["schemas"] if "__" in name] == []

@@ -6,8 +6,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from telecine.api.app import ROUTERS, Application
+from fastapi import FastAPI
+
+from telecine.api.app import ROUTERS
 from telecine.api.http.routing import Route, flat
+from telecine.api.openapi.schema import described
 
 HEAD = """# API reference
 
@@ -21,12 +24,12 @@ COMMON = {"401", "403", "422", "429", "503"}
 
 def openapi_document() -> dict[str, Any]:
     """What `/openapi.json` serves, without a database."""
-    application = Application(separate_input_output_schemas=False)
+    application = FastAPI(separate_input_output_schemas=False)
     application.router.routes.extend(flat(ROUTERS))
     for route in application.routes:
         if isinstance(route, Route):
             route.describe()
-    return application.openapi()
+    return described(application.openapi(), application.routes)
 
 
 def api_reference(document: dict[str, Any]) -> str:
