@@ -27,7 +27,7 @@ demo: $(READY)  ## Run the worked example with live progress
 	@$(BIN)/python -m examples.demo
 
 docs: $(READY)  ## Build docs/ as a site in build/site
-	@$(BIN)/python -m mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 check: $(READY)  ## Format, lint, types, floors and unit tests: under a minute

@@ -39,5 +39,5 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def _inside(link: re.Match[str]) -> str:
-    """`../ARCHITECTURE.md` of a page in docs/ is `architecture.md` beside it; one folder further down it keeps one `../`."""
+    """`../ARCHITECTURE.md` of a page in docs/ becomes `architecture.md`; from docs/decisions/ it keeps one `../`."""
     return f"]({link['up'].removeprefix('../')}{BESIDE_README[link['name'] + '.md']}"
