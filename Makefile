@@ -1,7 +1,7 @@
 # Every target does its own set-up; it needs Python 3.11 or newer, make and git, nothing else.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test proof bench bench-engine bench-media bench-server lock clean
+.PHONY: help setup demo docs check test proof bench bench-engine bench-media bench-server lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,6 +25,10 @@ setup: $(READY)  ## Create .venv with the locked packages and Telecine itself
 
 demo: $(READY)  ## Run the worked example with live progress
 	@$(BIN)/python -m examples.demo
+
+docs: $(READY)  ## Build docs/ as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 check: $(READY)  ## Format, lint, types, floors and unit tests: under a minute
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff --quiet . | head -40; echo "Run $(BIN)/ruff format."; exit 1; }

@@ -222,8 +222,8 @@ def test_stages_of_the_image_exist_and_what_is_copied_is_let_in() -> None:
 
 
 def locked(path: Path) -> dict[str, str]:
-    """Each package with its version and hashes."""
-    entries = re.split(r"\n(?=[a-z])", path.read_text())[1:]
+    """Each package with its version and hashes; not for which systems, which differs by what else needs it."""
+    entries = re.split(r"\n(?=[a-z])", re.sub(r" ; [^\\\n]+(?= \\)", "", path.read_text()))[1:]
     return {re.split(r"[=\[]", entry)[0]: entry.split("    # via")[0].strip() for entry in entries}
 
 

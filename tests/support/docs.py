@@ -7,7 +7,7 @@ In a document that is run
 - `console` blocks are for readers only.
 
 `python -m tests.support.docs` writes the tables of options in docs/cli.md, of settings in docs/settings.md and of
-routes in docs/http.md again.
+routes in docs/http.md again, and the whole of docs/api.md.
 """
 
 import os
@@ -28,6 +28,7 @@ from telecine.api.http.routing import flat
 from telecine.api.openapi.schema import described
 from telecine.cli.app import app
 from telecine.settings import PREFIX, Settings
+from tests.support.api_reference import api_reference, openapi_document
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0
@@ -165,22 +166,17 @@ def with_tables(text: str) -> str:
 
 # -- docs/settings.md --------------------------------------------------------------------------------
 
-_SETTINGS = re.compile(r"(?<=\n)\| `\w+` \| `TELECINE_.*?\n(?=\n)", re.DOTALL)
+_SETTINGS = re.compile(r"(<!-- settings -->\n).*?(<!-- end -->)", re.DOTALL)
 OWN_WORDS = {"slots": "one per core", "worker_name": "the machine's name"}
 
 
 def with_settings(text: str) -> str:
-    """The text with its table of settings as it must be; counterparts in other designs stay as they were written."""
-    found = _SETTINGS.search(text)
-    assert found is not None
-    cells = [[cell.strip() for cell in row.split(" | ")] for row in found[0].splitlines()]
-    beside = {row[0].strip("|` "): [cell.rstrip(" |") for cell in row[4:6]] for row in cells}
-    rows = []
+    """The text with its table of settings as it must be."""
+    rows = ["| setting | variable | default | meaning |\n|---|---|---|---|\n"]
     for name, field in Settings.model_fields.items():
         default = OWN_WORDS.get(name) or ("none" if field.default in ((), None) else f"`{_plain(field.default)}`")
-        row = [f"`{name}`", f"`{PREFIX}{name.upper()}`", default, field.description or ""]
-        rows.append(f"| {' | '.join([*row, *beside.get(name, ['–', '–'])])} |\n")
-    return text[: found.start()] + "".join(rows) + text[found.end() :]
+        rows.append(f"| `{name}` | `{PREFIX}{name.upper()}` | {default} | {field.description or ''} |\n")
+    return _SETTINGS.sub(lambda found: f"{found[1]}{''.join(rows)}{found[2]}", text)
 
 
 def _plain(value: Any) -> str:
@@ -211,3 +207,4 @@ if __name__ == "__main__":
     for name, written in pages:
         page = ROOT / "docs" / name
         page.write_text(written(page.read_text()))
+    (ROOT / "docs" / "api.md").write_text(api_reference(openapi_document()))

@@ -19,7 +19,10 @@ from telecine.apps.transcode.http.video_examples import EXAMPLES as OF_VIDEOS
 from telecine.engine.accounts.keys import Scope
 
 # What FastAPI calls things of one name in two modules, and its own errors, which nobody ever sees.
-NAMES = {"telecine__api__problems__Problem": "Problem", "telecine__engine__shown__Problem": "TaskProblem"}
+NAMES = {
+    "telecine__api__http__problems__Problem": "Problem",
+    "telecine__engine__queries__view_models__Problem": "TaskProblem",
+}
 UNSEEN = ("HTTPValidationError", "ValidationError")
 ALWAYS = (422, 429, 503)
 WITH_BODY = (400, 413)
