@@ -10,7 +10,7 @@ from telecine.apps.transcode.videos.failed_cleanup import Tidying
 from telecine.facts import Failed, JobId
 from telecine.flow import Bench, Flow
 from telecine.settings import Settings
-from telecine.wiring import built_in_flows
+from telecine.wiring import installed_flows
 from tests.media.transcode_env import Theatre, numbers_of, play, settings_in, small
 
 Source = Callable[[str], Path]
@@ -22,7 +22,7 @@ class Spoilt:
 
     def __init__(self, settings: Settings) -> None:
         self.mended = False
-        [self.flow] = built_in_flows(settings)
+        [self.flow] = installed_flows(settings)
         real = self.flow.handlers["video"]
 
         async def handler(bench: Bench) -> Any:

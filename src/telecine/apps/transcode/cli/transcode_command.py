@@ -89,18 +89,20 @@ def transcode(
     logging.getLogger("telecine").addHandler(logging.NullHandler())
 
     async def work() -> int:
+        from telecine.apps.transcode.names import NAME
         from telecine.client import Client
-        from telecine.wiring import built_in_flows, hardware_labels, housekeeping, make_worker, open_engine
+        from telecine.wiring import housekeeping, installed_flows, make_worker, open_engine
+        from telecine.wiring.apps import machine_labels
 
         async with open_engine(settings) as parts:
-            flows = built_in_flows(settings)
+            flows = [flow for flow in installed_flows(settings) if flow.name == NAME]
             for flow in flows:
                 await parts.engine.register(flow)
             client = Client(parts)
             begun = [
                 await _begin(parts, spec, folder, again=again) for spec, folder in zip(specs, folders, strict=True)
             ]
-            worker = make_worker(parts, flows, await hardware_labels(parts))
+            worker = make_worker(parts, flows, await machine_labels(parts.world))
             async with housekeeping(parts), _working(worker) as stopped:
                 following = _follow(parts, client, begun, as_json=as_json)
                 return await _unless(stopped, following, as_json=as_json)

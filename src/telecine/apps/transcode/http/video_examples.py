@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from telecine.api.openapi.examples import JOB_LINE
+from telecine.api.openapi.notes import ApiNotes
 
 _AT = JOB_LINE["created_at"]
 _ID = "big-buck-bunny-3f9a2c41"
@@ -97,3 +98,12 @@ EXAMPLES: dict[str, Any] = {
 
 # A job for the same bytes and wishes was there before: the answer of 200.
 GOES_ON = {"id": _ID, "job_id": 7, "how": "continued"}
+
+NOTES = ApiNotes(
+    examples=EXAMPLES,
+    tags={
+        "videos": "Films by the video they belong to: versions, playback, re-transcode",
+        "media": "Playlists, segments and pictures for players",
+    },
+    optional_key=("/media/",),
+)
