@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 class Parts:
     """What is open: the settings that it was made from, the database, the bell, the engine on both.
 
-    `news` is what to wait on before the next look at events: with Redis it is rung whenever some were written, by
-    any process; else it is the bell, which is rung when lanes got work.
+    `news` is what to wait on before the next look at events: with Redis it rings whenever some were written, by
+    any process; else it is the bell, which rings when lanes got work.
     """
 
     settings: Settings

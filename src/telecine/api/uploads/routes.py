@@ -161,7 +161,7 @@ async def end_upload(upload_id: str, who: Owner, house: Here, _: Spoken) -> Resp
     desk = desk_of(house)
     upload = await _mine(desk, who, upload_id)
     if upload.state in (CHECKING, DONE):
-        raise Conflict(f"upload {upload_id} is whole: delete the video {upload.subject_id or 'that becomes of it'}")
+        raise Conflict(f"upload {upload_id} is whole: delete {upload.subject_id or 'what becomes of it'}")
     await desk.hush(upload_id)
     if not await desk.forget(upload_id):
         raise TusError(423, "locked", f"somebody sends upload {upload_id} just now; end that first")
