@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
     from telecine.settings import Settings
     from telecine.wiring import Parts
     from telecine.world import World
+
+
+def imported(place: str) -> Callable[..., Any]:
+    """A function that returns what stands at `module:name`, whatever its arguments; imported when it is called."""
+
+    def get(*_: Any) -> Any:
+        module, _, name = place.partition(":")
+        return getattr(import_module(module), name)
+
+    return get
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +61,7 @@ class AppFlow:
     spec: Callable[[], type[BaseModel]] | None = None
     # Refuses (`BadSpec`) a spec that could only fail. Without it the model alone decides.
     check: Callable[[Json, Settings], None] | None = None
-    # On a server: may this caller submit this spec? Without it `check` decides.
+    # On a server: may this caller submit this spec? Asked after the model; with `check`, in its place.
     policy: Callable[[Parts], SpecCheck] | None = None
     # On a server: looks at what an untrusted worker uploads. Without it uploads are believed.
     inspector: Callable[[Parts], Inspector] | None = None
@@ -98,4 +109,4 @@ class App:
     cleanup: Callable[[Parts], Callable[[], Awaitable[int]] | None] | None = None
 
 
-__all__ = ["App", "AppFlow", "FlowContext", "SubjectKind"]
+__all__ = ["App", "AppFlow", "FlowContext", "SubjectKind", "imported"]

@@ -167,13 +167,16 @@ def _rules(parts: Parts, app: App) -> dict[str, dict[str, Any]]:
 
 
 def _policy(flow: AppFlow, parts: Parts) -> SpecCheck | None:
-    if flow.policy is not None:
-        return flow.policy(parts)
+    policy = flow.policy(parts) if flow.policy is not None else None
+    if policy is not None and (flow.check is not None or flow.spec is None):
+        return policy
     if flow.check is None and flow.spec is None:
         return None
 
     async def check(spec: Json, caller: Caller) -> None:
         _check(flow, spec, parts.settings)
+        if policy is not None:
+            await policy(spec, caller)
 
     return check
 
