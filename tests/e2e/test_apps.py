@@ -2,22 +2,26 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from telecine.apps import App, AppFlow
 from tests.e2e.cli import ended, first_object, until
-from tests.support.docs import ROOT
+from tests.support.docs import ROOT, blocks_of
 
 EXAMPLE = ROOT / "examples" / "app-thumbnails"
+PAGE = ROOT / "docs" / "apps.md"
 RUN = "import sys; sys.argv[0] = 'telecine'; from telecine.cli import main; main()"
 PATIENCE = 60.0
 
@@ -77,6 +81,21 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 def test_the_example_is_small() -> None:
     assert sum(len(path.read_text().splitlines()) for path in EXAMPLE.rglob("*.py")) < 120
+
+
+def test_the_page_about_apps_shows_the_example_as_it_is() -> None:
+    files = {path.name: path.read_text() for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".toml")}
+
+    shown = {block.name: block.text for block in blocks_of(PAGE) if block.name}
+
+    assert shown == files
+
+
+@pytest.mark.parametrize(("kind", "heading"), [(App, "field"), (AppFlow, "field of `AppFlow`")])
+def test_the_page_about_apps_names_every_field(kind: type, heading: str) -> None:
+    table = PAGE.read_text().partition(f"| {heading} |")[2].partition("\n\n")[0]
+
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [field.name for field in fields(kind)]
 
 
 def test_a_third_party_app_brings_a_command_a_flow_and_a_route(place: Place) -> None:

@@ -1,15 +1,21 @@
 """Which apps are installed; a faulty one is left out and named."""
 
 import sys
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import pytest
 from fastapi import APIRouter
+from pydantic import BaseModel
 
-from telecine.apps import App, AppFlow, SubjectKind
-from telecine.apps.installed import BUILT_IN, AppFault, Entry, load
+from telecine.apps import App, AppFlow, FlowContext, SubjectKind
+from telecine.apps.installed import BUILT_IN, AppFault, Entry, Installed, load
+from telecine.errors import BadSpec
 from telecine.flow import Flow
-from telecine.wiring.apps import Gathered, check_routes
+from telecine.settings import Settings
+from telecine.settings import load as load_settings
+from telecine.wiring.apps import Gathered, check_routes, flows_of, section_of
 
 FLOW = {"greet": AppFlow(make=lambda context: Flow("greet"))}
 
@@ -107,3 +113,54 @@ def test_what_one_app_cannot_make_is_left_out() -> None:
 
     assert [made for _, made in found] == ["Good"]
     assert gathered.faults == ["routes of app bad are left out: ValueError: no reason"]
+
+
+class Section(BaseModel, extra="forbid"):
+    width: int = 320
+
+
+def test_an_app_has_settings_of_its_own() -> None:
+    app = App(name="small", title="Small", settings=lambda: Section)
+    settings = load_settings({"TELECINE_APPS": '{"small": {"width": 64}}'}).settings
+
+    assert section_of(app, settings) == Section(width=64)
+    assert section_of(app, Settings()) == Section(width=320)
+    assert section_of(App(name="plain", title="Plain"), settings) is None
+    assert settings.shown("apps") == {"small": "***"}
+    with pytest.raises(BadSpec, match=r"^apps\.small\.width: input should be a valid integer"):
+        section_of(app, Settings(apps={"small": {"width": "wide"}}))
+
+
+def test_sections_in_a_variable_are_json() -> None:
+    with pytest.raises(BadSpec, match="apps in a variable are JSON"):
+        load_settings({"TELECINE_APPS": "small"})
+
+
+def flow_context(section: Any) -> FlowContext:
+    return FlowContext(settings=Settings(), section=section, shared=False, open_bucket=str)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda context: Flow("other"), "the flow that is listed as 'greet' is called 'other'"),
+        (lambda context: Flow("greet"), "BadFlow: "),
+    ],
+)
+def test_a_flow_that_cannot_work_is_left_out(
+    make: Callable[[FlowContext], Flow], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = App(name="odd", title="Odd", flows={"greet": AppFlow(make=make)})
+    monkeypatch.setattr("telecine.wiring.apps.installed", lambda: Installed((app,), ("odd",), ()))
+    gathered = Gathered(report=False)
+
+    assert flows_of(flow_context, Settings(), gathered) == []
+    assert [fault.startswith(f"flows of app odd are left out: {why}") for fault in gathered.faults] == [True]
+
+
+def test_wrong_settings_of_an_app_are_refused_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App(name="small", title="Small", settings=lambda: Section)
+    monkeypatch.setattr("telecine.wiring.apps.installed", lambda: Installed((app,), ("small",), ()))
+
+    with pytest.raises(BadSpec, match=r"^apps\.small\.width"):
+        flows_of(flow_context, Settings(apps={"small": {"width": "wide"}}))
