@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def imported(place: str) -> Callable[..., Any]:
     """A function that returns what stands at `module:name`, whatever its arguments; imported when it is called."""
 
-    def get(*_: Any) -> Any:
+    def get(*ignored: Any) -> Any:
         module, _, name = place.partition(":")
         return getattr(import_module(module), name)
 

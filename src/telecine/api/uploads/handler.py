@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from telecine.engine.uploads.records import Upload
+from telecine.settings import Settings
 
 
 class Wishes(NamedTuple):
@@ -18,7 +19,7 @@ class Wishes(NamedTuple):
 class UploadHandler(Protocol):
     """The app's side of uploads."""
 
-    def wishes(self, said: Mapping[str, str]) -> Wishes:
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
         """The wishes among what the sender says about a file; `BadSpec` in one sentence if they make no sense."""
 
     async def check(self, handle: int, size: int) -> None:

@@ -37,7 +37,7 @@ async def put_file(name: str, request: Request, who: Owner, house: Here) -> Resp
     said = {**request.query_params, "filename": name}
     if (promised := tus.promised_sha256(headers)) is not None:
         said["sha256"] = promised
-    wishes = desk.wishes(said)
+    wishes = desk.wishes(said, house.settings)
     length = tus.number(headers, "Content-Length")
     if length is None:
         raise TusError(411, "length_required", "send Content-Length, so that there is space for the file")

@@ -66,7 +66,7 @@ async def create_upload(request: Request, who: Owner, house: Here, _: Spoken) ->
     with_bytes = _comes_with_bytes(headers)
     checksum = tus.checksum(headers)
     said = tus.metadata(headers)
-    wishes = desk.wishes(said)
+    wishes = desk.wishes(said, house.settings)
     upload = await desk.begin(who.owner, wishes.name, _announced(headers), ({**said}, wishes.spec))
     if with_bytes:
         async with desk.slot(upload) as slot:

@@ -45,11 +45,11 @@ class Desk:
         self._handler = handler
         self._lines: dict[str, Line] = {}
 
-    def wishes(self, said: Mapping[str, str]) -> Wishes:
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
         """What the sender wants, in the words of the app that takes uploads; `NotAllowed` if none does."""
         if self._handler is None:
             raise NotAllowed("no app that is installed here takes uploads: `telecine doctor` lists the apps")
-        return self._handler.wishes(said)
+        return self._handler.wishes(said, settings)
 
     async def begin(self, owner: str, name: str, length: int, told: tuple[dict[str, Any], dict[str, Any]]) -> Upload:
         """A new upload with its space promised; `told` is what the sender said of it, and wishes."""

@@ -48,6 +48,6 @@ def _faults(settings: Settings) -> list[str]:
 
     gathered = Gathered(report=False)
     with suppress(TelecineError):  # wrong settings: the checks of the app whose settings they are say so
-        installed_flows(settings, gathered=gathered)
+        installed_flows(settings, shared=False, gathered=gathered)  # so that no folder of artifacts is made
     api_of(gathered)
     return [*gathered.faults, *command_faults]

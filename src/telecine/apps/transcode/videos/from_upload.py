@@ -24,6 +24,7 @@ from telecine.errors import BadSpec
 from telecine.facts import JobId, Status
 from telecine.graph import Graph
 from telecine.json_limits import check_json
+from telecine.settings import Settings
 from telecine.store import Ask, Steps
 from telecine.wiring import Parts
 
@@ -40,11 +41,10 @@ class FilmUploads:
 
     def __init__(self, parts: Parts) -> None:
         self._engine = parts.engine
-        self._settings = parts.settings
         self._look = looker_of(parts)
 
-    def wishes(self, said: Mapping[str, str]) -> Wishes:
-        return wishes_of(said, self._settings.ladders, self._settings.ladder)
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
+        return wishes_of(said, settings.ladders, settings.ladder)
 
     async def check(self, handle: int, size: int) -> None:
         await self._look(handle, size)
