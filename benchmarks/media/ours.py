@@ -18,7 +18,7 @@ from benchmarks.media.measure import own_cpu, touch_memory
 from telecine.engine import Submission
 from telecine.facts import Answer, Fact, Lease, Status
 from telecine.settings import Settings
-from telecine.wiring import Parts, built_in_flows, make_worker, open_engine
+from telecine.wiring import Parts, installed_flows, make_worker, open_engine
 
 LADDER = [
     {"height": 1080, "kbps": 6000}, {"height": 720, "kbps": 3000}, {"height": 540, "kbps": 2000},
@@ -68,7 +68,7 @@ async def transcode(film: Path, folder: Path, slots: int, *, chunk: int | None, 
     spec = {"source": str(film), "ladder": LADDER, "audio": "first" if until_first else "none"}
     spec |= {"poster": False, "sprites": False} | ({"chunk_segments": chunk} if chunk else {})
     async with open_engine(settings_in(folder, slots)) as parts:
-        flows = built_in_flows(parts.settings)
+        flows = installed_flows(parts.settings)
         for flow in flows:
             await parts.engine.register(flow)
         checking = Checking()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 from telecine.engine import Submission, Submitted
 from telecine.engine.accounts.keys import Keys
@@ -30,13 +30,10 @@ from telecine.locks.guard import lock
 from telecine.settings import Settings, load
 from telecine.store import ask
 from telecine.store.caller_transaction import Transaction, run_within
-from telecine.wiring import Parts, make_locks, open_engine
-
-if TYPE_CHECKING:
-    from telecine.apps.transcode.videos.status import VideoStatus
-    from telecine.apps.transcode.videos.video_view import Video, VideoPage
+from telecine.wiring import Parts, apps, make_locks, open_engine
 
 When = datetime | Instant
+VIDEOS = "transcode"  # the app behind the three methods about videos
 
 
 @asynccontextmanager
@@ -219,32 +216,26 @@ class Client:
             for one in [batch] if isinstance(batch, Reset) else batch.events:
                 yield one
 
-    # -- videos ----------------------------------------------------------------------------------
+    # -- apps ------------------------------------------------------------------------------------
 
-    async def video(self, video_id: str) -> VideoPage:
-        """One video in full: status, versions, jobs, qualities with their progress; `NotFound` if there is none."""
-        from telecine.apps.transcode.videos.video_view import page_of  # noqa: PLC0415 - most programs have nothing to do with films
+    def app(self, name: str) -> Any:
+        """What an installed app offers to Python programs; `NotFound` if there is no such app."""
+        return apps.client_of(self._parts, name)
 
-        return await page_of(self._engine, video_id)
+    async def video(self, video_id: str) -> Any:
+        """Short for `app("transcode").get(video_id)`."""
+        return await self.app(VIDEOS).get(video_id)
 
     async def videos(
-        self,
-        *,
-        owner: str | None = None,
-        status: VideoStatus | None = None,
-        cursor: str | None = None,
-        limit: int = 100,
-    ) -> Page[Video]:
-        """A page of videos, the newest first. One by `status` may be short: go on while there is a `next`."""
-        from telecine.apps.transcode.videos.video_view import videos_of  # noqa: PLC0415 - as above
-
-        return await videos_of(self._engine, owner=owner, status=status, cursor=cursor, limit=limit)
+        self, *, owner: str | None = None, status: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> Page[Any]:
+        """Short for `app("transcode").list(…)`."""
+        found: Page[Any] = await self.app(VIDEOS).list(owner=owner, status=status, cursor=cursor, limit=limit)
+        return found
 
     async def delete_video(self, video_id: str, *, actor: str = "") -> None:
-        """Cancel its jobs and hide it for good; its bytes go when the last worker has let go of it."""
-        from telecine.engine.jobs.delete_subject import delete  # noqa: PLC0415 - as above
-
-        await delete(self._engine, ("video", video_id), actor=actor)
+        """Short for `app("transcode").delete(video_id)`."""
+        await self.app(VIDEOS).delete(video_id, actor=actor)
 
     # -- workers and locks -----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from telecine.api.uploads.upload_service import Desk, desk_of
-from telecine.wiring import built_in_flows
+from telecine.wiring import installed_flows
 from tests.api.in_process_server import Front
 from tests.media.sources import KINDS
 
@@ -29,7 +29,7 @@ def packed(**said: str) -> str:
 
 async def ready(front: Front) -> Desk:
     """The desk of a server that knows how films are transcoded."""
-    for flow in built_in_flows(front.settings):
+    for flow in installed_flows(front.settings):
         await front.parts.engine.register(flow)
     return desk_of(front.house)
 

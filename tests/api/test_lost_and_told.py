@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from telecine.api.uploads.upload_service import desk_of
-from telecine.apps.transcode.flow import NAME
+from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.videos import from_upload
 from telecine.engine import Submission
 from telecine.engine.jobs import delete_subject

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from telecine.apps.transcode.videos.upload_check import looker_of
+from telecine.apps.transcode.videos.watch_folders import TOUCH_SECONDS, Watcher, watching
 from telecine.facts import DAY
 from telecine.settings import Settings
 from telecine.wiring import Parts
-from telecine.wiring.upload_service import looker_of
-from telecine.wiring.watch_folders import TOUCH_SECONDS, Watcher, watching
 from tests.api.in_process_server import Front
 from tests.api.raw_requests import a_film, jobs_of, ready
 from tests.fault.server_processes import outpost, wait_for

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from telecine.apps.transcode.cli.doctor_media import WALLS, Found, _verdicts
 from telecine.cli.commands.doctor import Check
-from telecine.cli.commands.doctor_media import WALLS, Found, _verdicts
 from telecine.media.sandbox_layers import offered
 from tests.e2e.cli import Shell
 from tests.support.s3 import KEY, SECRET, serve_s3

@@ -46,7 +46,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_fresh_database(shell: Shell) -> N
     assert said.code == 0, said.out
     assert set(found) == {
         "settings", "ladder", "scratch", "artifacts", "privacy", "database", "durability", "clock", "transactions",
-        "schema", "wake-ups", "pulse", "audit", "FFmpeg", "sandbox", "encoders",
+        "schema", "wake-ups", "pulse", "audit", "app", "FFmpeg", "sandbox", "encoders",
     }  # fmt: skip
     assert found["encoders"]["finding"].startswith("x264, x264-alt (label alt)")
     assert "libavcodec" in found["FFmpeg"]["finding"]

@@ -13,7 +13,7 @@ from telecine.apps.transcode.videos.start import begin
 from telecine.facts import Failed, JobId
 from telecine.flow import Bench, Flow
 from telecine.settings import Settings
-from telecine.wiring import built_in_flows
+from telecine.wiring import installed_flows
 from tests.media.transcode_env import Theatre, faults_of, numbers_of, play, settings_in, small, spec_of, until
 
 Source = Callable[[str], Path]
@@ -25,7 +25,7 @@ class Spoilt:
 
     def __init__(self, settings: Settings) -> None:
         self.mended = False
-        [self.flow] = built_in_flows(settings)
+        [self.flow] = installed_flows(settings)
         real = self.flow.handlers["video"]
 
         async def handler(bench: Bench) -> Any:

@@ -17,7 +17,7 @@ from telecine.errors import BadSpec
 from telecine.facts import Done, Outcome
 from telecine.flow import Bench, Flow
 from telecine.settings import Settings
-from telecine.wiring import built_in_flows
+from telecine.wiring import installed_flows
 from tests.media.corrupt import lying_count, lying_sizes
 from tests.media.make_video import Film, Shot, shoot
 from tests.media.transcode_env import Theatre, faults_of, numbers_of, play, settings_in, small, until
@@ -149,7 +149,7 @@ def test_pictures_that_are_promised_and_not_there_are_never_left_out_in_silence(
 
 def after_fetch(settings: Settings, then: Callable[[Done], Done]) -> list[Flow]:
     """The real flow, with something that happens between its fetch and what comes after it."""
-    [flow] = built_in_flows(settings)
+    [flow] = installed_flows(settings)
     fetch = flow.handlers["fetch"]
 
     async def and_then(bench: Bench) -> Outcome:

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
+from telecine.apps.transcode.encoder_probe import labels_of, possible
 from telecine.media.ladders.encoder_families import FAMILIES
-from telecine.worker.media.encoder_probe import labels_of, possible
 from telecine.world import World
 
 

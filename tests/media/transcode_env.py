@@ -30,7 +30,7 @@ from telecine.media.hls.lint import check_folder
 from telecine.media.hls.lint_text import parse as parse_list
 from telecine.settings import Settings
 from telecine.store.open import bring_up_to_date, open_store
-from telecine.wiring import Parts, built_in_flows, make_worker, open_artifacts, open_engine
+from telecine.wiring import Parts, installed_flows, make_worker, open_artifacts, open_engine
 from telecine.world import World
 from tests.media.patterns import bursts, heard, read_number
 from tests.media.readers import ffmpeg_complaints, packager_complaints
@@ -157,7 +157,7 @@ async def theatre(
     settings = settings_in(folder, **given)
     await migrated(settings)
     async with open_engine(settings) as parts:
-        served = list(built_in_flows(settings) if flows is None else flows)
+        served = list(installed_flows(settings) if flows is None else flows)
         for flow in served:
             await parts.engine.register(flow)
         house = Theatre(parts, folder)
@@ -185,7 +185,7 @@ async def migrated(settings: Settings) -> None:
 
 def hooked(settings: Settings, stage: str, *, before: Callable[[Bench], Awaitable[None]]) -> list[Flow]:
     """The real flow, with something that happens just before one of its stages begins."""
-    [flow] = built_in_flows(settings)
+    [flow] = installed_flows(settings)
     real = flow.handlers[stage]
 
     async def handler(bench: Bench) -> Any:

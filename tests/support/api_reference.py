@@ -8,9 +8,10 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from telecine.api.app import ROUTERS
-from telecine.api.http.routing import Route, flat
+from telecine.api.app import all_routes
+from telecine.api.http.routing import Route
 from telecine.api.openapi.schema import described
+from telecine.wiring.apps import api_of
 
 HEAD = """# API reference
 
@@ -25,11 +26,12 @@ COMMON = {"401", "403", "422", "429", "503"}
 def openapi_document() -> dict[str, Any]:
     """What `/openapi.json` serves, without a database."""
     application = FastAPI(separate_input_output_schemas=False)
-    application.router.routes.extend(flat(ROUTERS))
+    routers, notes = api_of()
+    application.router.routes.extend(all_routes(routers))
     for route in application.routes:
         if isinstance(route, Route):
             route.describe()
-    return described(application.openapi(), application.routes)
+    return described(application.openapi(), application.routes, notes)
 
 
 def api_reference(document: dict[str, Any]) -> str:

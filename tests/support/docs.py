@@ -23,11 +23,11 @@ from typing import Any
 import typer
 from fastapi import FastAPI
 
-from telecine.api.app import ROUTERS
-from telecine.api.http.routing import flat
+from telecine.api.app import all_routes
 from telecine.api.openapi.schema import described
 from telecine.cli.app import app
 from telecine.settings import PREFIX, Settings
+from telecine.wiring.apps import api_of
 from tests.support.api_reference import api_reference, openapi_document
 
 ROOT = Path(__file__).parents[2]
@@ -191,8 +191,9 @@ _ROUTES = re.compile(r"(<!-- routes -->\n).*?(<!-- end -->)", re.DOTALL)
 def with_routes(text: str) -> str:
     """The text with its table of routes as it must be: from the description that the server gives of itself."""
     application = FastAPI()
-    application.router.routes.extend(flat(ROUTERS))
-    whole = described(application.openapi(), application.routes)
+    routers, notes = api_of()
+    application.router.routes.extend(all_routes(routers))
+    whole = described(application.openapi(), application.routes, notes)
     rows = [
         f"| `{method.upper()} {path}` | {operation.get('x-scope', 'everybody')} | {operation['summary']} |\n"
         for path, methods in sorted(whole["paths"].items())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from telecine.api import live, uploads
@@ -17,9 +19,7 @@ from telecine.api.http.request_id import Watch
 from telecine.api.http.request_limits import Walls
 from telecine.api.http.routing import FAILURES, Route, flat, possible_failures
 from telecine.api.openapi.schema import described
-from telecine.api.routes import docs, flows, health, jobs, keys, login, page, stats, tasks, webhooks, workers
-from telecine.apps.transcode.http.media_routes import router as media_router
-from telecine.apps.transcode.http.video_routes import router as video_router
+from telecine.api.routes import apps, docs, flows, health, jobs, keys, login, page, stats, tasks, webhooks, workers
 
 ABOUT = """Durable media processing over HTTP.
 
@@ -27,10 +27,21 @@ Send a key as `Authorization: Bearer tcn_…`. Errors are `application/problem+j
 `code`. Lists have a `next` cursor. Times are milliseconds since 1970 by the database's clock."""
 
 # What is asked most comes first: routes are tried in this order.
-ROUTERS = (
-    *jobs.routers, *remote.routers, *live.routers, tasks.router, video_router, media_router, *uploads.routers,
-    flows.router, workers.router, keys.router, webhooks.router, stats.router, login.router, health.router, docs.router,
+BEFORE_APPS = (*jobs.routers, *remote.routers, *live.routers, tasks.router)
+AFTER_APPS = (
+    *uploads.routers, flows.router, apps.router, workers.router, keys.router, webhooks.router, stats.router,
+    login.router, health.router, docs.router,
 )  # fmt: skip
+
+
+def platform_routes() -> Iterator[BaseRoute]:
+    """All routes but those of apps."""
+    return flat((*BEFORE_APPS, *AFTER_APPS))
+
+
+def all_routes(of_apps: Iterable[APIRouter]) -> Iterator[BaseRoute]:
+    """All routes, in the order in which they are tried."""
+    return flat((*BEFORE_APPS, *of_apps, *AFTER_APPS))
 
 
 class Application(FastAPI):
@@ -45,7 +56,7 @@ class Application(FastAPI):
             for route in self.routes:
                 if isinstance(route, Route):
                     route.describe()
-            self.openapi_schema = described(super().openapi(), self.routes)
+            self.openapi_schema = described(super().openapi(), self.routes, self.state.house.api_notes)
         return self.openapi_schema
 
 
@@ -61,7 +72,7 @@ def create_app(house: House) -> FastAPI:
     )
     app.state.house = house
     problems.install(app)
-    app.router.routes.extend(flat(ROUTERS))
+    app.router.routes.extend(all_routes(house.app_routers))
     page.install(app)
     if house.expect_responses is not None:
         of_page = [(page.NAME, method, status) for method in page.METHODS for status in FAILURES]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from telecine.apps.transcode.cli import sample, transcode_command, videos_command
+from telecine.apps.installed import Installed, installed
 from telecine.cli.commands import doctor, events, fleet, jobs, logs, serve, setup, submit, watch, webhooks, worker
 from telecine.cli.common import BAD_INPUT, INTERRUPTED, OK, AsJson, Database, before_command, complain, exit_code
 from telecine.cli.terminal import safe_streams
@@ -51,7 +51,6 @@ def _options(
 
 
 PANELS = {
-    "Media": (transcode_command.transcode, videos_command.videos, videos_command.video, sample.sample),
     "Jobs": (
         *(submit.submit, jobs.jobs, jobs.job, watch.watch, jobs.cancel, jobs.retry, jobs.edit, logs.logs),
         events.events,
@@ -61,12 +60,53 @@ PANELS = {
     "Set-up": (setup.migrate, doctor.doctor, setup.config),
 }
 GROUPS = {fleet.workers: "workers", fleet.flows: "flows", serve.keys: "keys", webhooks.webhooks: "webhooks"}
-for panel, commands in PANELS.items():
-    for command in commands:
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=GROUPS[command], rich_help_panel=panel)
-        else:
-            app.command(rich_help_panel=panel)(command)
+
+
+def _name(command: Any) -> str:
+    """What a person types: the name of a group, or the function's with dashes."""
+    if isinstance(command, typer.Typer):
+        return GROUPS.get(command) or str(command.info.name)
+    return str(command.__name__).lower().replace("_", "-")
+
+
+def _add(panels: Mapping[str, Sequence[Any]]) -> None:
+    for panel, commands in panels.items():
+        for command in commands:
+            if isinstance(command, typer.Typer):
+                app.add_typer(command, name=_name(command), rich_help_panel=panel)
+            else:
+                app.command(_name(command), rich_help_panel=panel)(command)
+
+
+def _add_apps(known: Installed) -> list[str]:
+    """Add the commands of apps; a sentence for each app whose commands are left out."""
+    faults: list[str] = []
+    taken = {_name(command) for commands in PANELS.values() for command in commands}
+    for one in known.apps:
+        try:
+            panels = one.commands() if one.commands is not None else {}
+            names = [_name(command) for commands in panels.values() for command in commands]
+        except Exception as error:
+            faults.append(f"commands of app {one.name} are left out: {type(error).__name__}: {error}")
+            continue
+        if twice := next((name for name in names if name in taken or names.count(name) > 1), None):
+            faults.append(f"commands of app {one.name} are left out: {twice!r} is taken")
+            continue
+        taken |= {*names}
+        _add(panels)
+    return faults
+
+
+def _installed_words(known: Installed) -> str:
+    """What `--help` says at its end."""
+    listed = [f"{one.name} ({one.title[:1].lower()}{one.title[1:]})" for one in known.apps]
+    faults = [f"{sentence}." for sentence in (*known.faults, *command_faults)]
+    return " ".join([f"Apps: {', '.join(listed) or 'none'}.", *faults])
+
+
+command_faults = _add_apps(installed())
+_add(PANELS)
+app.info.epilog = _installed_words(installed())
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -50,8 +50,6 @@ TONES = {
     "active": "green",
     "paused": "yellow",
 }
-# A video is ready when it can be watched; a task, when it may begin.
-VIDEO_TONES = {**TONES, "ready": "green"}
 
 
 @cache

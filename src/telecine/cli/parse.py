@@ -64,5 +64,5 @@ def subject_of(text: str | None) -> tuple[str, str] | None:
         return None
     kind, slash, name = text.partition("/")
     if not (kind and slash and name):
-        raise BadSpec(f"subject {text!r} is not understood; write kind/id, for example video/42")
+        raise BadSpec(f"subject {text!r} is not understood; write kind/id, for example picture/42")
     return kind, name

@@ -1,7 +1,7 @@
 """Wake-ups: a bell says only "look again". Drop every ring and all work still finishes, only later.
 
 There are two kinds of news, and a bell for each: lanes got work (idle workers wait for that), and events were
-written (whoever shows them live waits for that; `EVENTS` is what is rung then).
+written (whoever shows them live waits for that; `EVENTS` rings then).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ EVENTS = ("events",)
 
 
 class Bell(Protocol):
-    """Rung when lanes have got work; waited for by idle workers.
+    """Rings when lanes have got work; idle workers wait for it.
 
     `vague` says that a ring may mean nothing at all (SQLite tells of every commit): a cheap look comes before
     the claim then.
@@ -31,7 +31,7 @@ class Bell(Protocol):
 
 
 class Chime(Bell, Protocol):
-    """A bell that can also be rung for this process alone."""
+    """A bell that can also ring for this process alone."""
 
     def nudge(self, lanes: Iterable[str]) -> None:
         """Wake who waits here, and nobody elsewhere."""

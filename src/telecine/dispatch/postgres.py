@@ -96,7 +96,7 @@ class PostgresBell:
                 connection = await asyncpg.connect(self._url, timeout=10, command_timeout=10, statement_cache_size=0)
                 await self._hear(connection)
                 broken = 0
-                self._local.wake()  # whatever was rung while nobody listened
+                self._local.wake()  # for every ring while nothing listened
                 await self._stay(connection)
             except Exception as error:  # whatever it is, a process that no longer listens would be deaf until it ends
                 broken += 1
@@ -240,7 +240,7 @@ class Mouth:
         self._connection = self.pid = None
 
     async def close(self) -> None:
-        """What was rung last still goes out, if that takes no time."""
+        """The last ring still goes out, if that takes no time."""
         if self._talk is not None and not self._talk.done():
             with suppress(TimeoutError):
                 async with asyncio.timeout(GOODBYE_SECONDS):

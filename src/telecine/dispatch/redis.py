@@ -51,7 +51,7 @@ class Vitals:
 
 
 class RedisBell:
-    """Rings by Redis, and by `fallback`, the database's bell, while that is away. `news` is rung for events."""
+    """Rings by Redis, and by `fallback`, the database's bell, while that is away. `news` rings for events."""
 
     def __init__(
         self, options: RedisOptions, fallback: Chime, look: Look, *, me: str, dice: Dice, mono: Callable[[], float]
@@ -121,13 +121,13 @@ class RedisBell:
         self.fallback.nudge(("redis",))
 
     def _returned(self) -> None:
-        """Whatever was rung while Redis was away went by the database; look once more, for the seam between the two."""
+        """Every ring while Redis was away went by the database; look once more, for the seam between the two."""
         self._heard()
         self.news.heard()
 
 
 class RedisNews:
-    """A bell for events: rung after they were written, heard by every server."""
+    """A bell for events: it rings after they were written, heard by every server."""
 
     vague = True
 

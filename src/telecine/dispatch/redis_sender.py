@@ -1,7 +1,7 @@
 """What goes out to Redis, gathered and sent in the background: one pipeline at a time.
 
-The first goes at once; then lanes are rung at most every 10 ms, and what is less urgent (news of events, hints to take
-back) goes with them, or every 50 ms. Nobody who rings waits for anything. What cannot be sent is rung on the
+The first goes at once; then lanes ring at most every 10 ms, and what is less urgent (news of events, hints to take
+back) goes with them, or every 50 ms. Nobody who rings waits for anything. What cannot be sent rings on the
 database's bell instead.
 """
 
@@ -159,7 +159,7 @@ class Sender:
                 self._line.note(error)
 
     async def _heads(self, bag: Bag) -> Sequence[Head]:
-        """What is new near the heads of the lanes that were rung."""
+        """What is new near the heads of the lanes that rang."""
         now = asyncio.get_running_loop().time()
         lanes = {lane for lane in bag.lanes if self._backlog.get(lane, 0.0) <= now}
         if not lanes:
@@ -184,7 +184,7 @@ class Sender:
             del self._known[id_]
 
     async def close(self) -> None:
-        """What was rung last still goes out, if that takes no time."""
+        """The last ring still goes out, if that takes no time."""
         self._closed = True
         self._rung.set()
         if self._talk is not None and not self._talk.done():

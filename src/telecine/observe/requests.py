@@ -20,7 +20,7 @@ CHATTER = frozenset(
 # What a worker says all day while it works; who joins, leaves or is refused has a line.
 ROUTINE = "/api/worker/"
 RARE = frozenset(f"{ROUTINE}{word}" for word in ("register", "enlist", "drain", "retire"))
-# Bytes in pieces: a film that is watched is a hundred of these.
+# Bytes in pieces: a player asks for hundreds of these.
 BYTES = ("/media/", "/api/worker/source/", "/api/worker/artifacts/", "/api/worker/kept/", "/api/worker/digest/")
 BAD = 400
 

@@ -51,6 +51,8 @@ class Settings(ServerSettings):
         value = getattr(self, name)
         if name in SECRETS:
             return None if value is None else "***"
+        if name == "apps":  # only an app knows which of its values are secret
+            return dict.fromkeys(value, "***")
         if isinstance(value, Path):
             return str(value)
         return redacted(value) if isinstance(value, str) else value

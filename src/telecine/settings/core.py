@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -55,6 +56,7 @@ class CoreSettings(BaseModel):
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="Name of this worker")
     labels: tuple[str, ...] = Field((), description="What this worker can do beyond the ordinary, e.g. `gpu`")
     flows: tuple[str, ...] = Field((), description="Python modules whose flows are registered and served")
+    apps: dict[str, dict[str, Any]] = Field({}, description="Settings of installed apps by name; JSON in a variable")
     drain_grace_seconds: float = Field(
         300.0, ge=0, description="How long a draining worker may finish before it gives its tasks back"
     )
@@ -66,6 +68,14 @@ class CoreSettings(BaseModel):
     @classmethod
     def _split(cls, value: object) -> object:
         return split(value)
+
+    @field_validator("apps", mode="before")
+    @classmethod
+    def _sections(cls, value: object) -> object:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except ValueError:
+            raise ValueError('apps in a variable are JSON: {"thumbnails": {"width": 320}}') from None
 
     @field_validator("labels")
     @classmethod

@@ -5,7 +5,7 @@ back. It knows no driver: PostgreSQL drives it with awaits on a connection, SQLi
 one go inside its writer thread, a test drives two of them statement by statement in every order.
 
     def rename(job_id: int, name: str) -> Steps[bool]:
-        rows = yield Ask("subject_get", {"kind": "video", "id": name})
+        rows = yield Ask("subject_get", {"kind": "picture", "id": name})
         if not rows:
             return False
         yield Write("job_rename", {"jobs": [{"id": job_id, "name": name}]})

@@ -6,15 +6,16 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from telecine import worker as working
+from telecine.apps import FlowContext
 from telecine.artifacts import Artifacts, S3Access, open_bucket
 from telecine.dispatch import Bell
 from telecine.dispatch.task_end import DUTY_SECONDS, end
@@ -26,12 +27,12 @@ from telecine.flow import Flow
 from telecine.locks import Locks
 from telecine.plural import counted
 from telecine.private_files import make_private_folder
-from telecine.settings import Settings, cores
+from telecine.settings import Settings
 from telecine.store import Store
 from telecine.store.migrate import check, newest
 from telecine.store.open import Migratable, bring_up_to_date, dialect_of, open_store
 from telecine.store.sqlite_errors import translated
-from telecine.wiring import bells
+from telecine.wiring import apps, bells
 from telecine.wiring.patience import settle_schema, wait_for
 from telecine.world import World
 
@@ -46,8 +47,8 @@ log = logging.getLogger(__name__)
 class Parts:
     """What is open: the settings that it was made from, the database, the bell, the engine on both.
 
-    `news` is what to wait on before the next look at events: with Redis it is rung whenever some were written, by
-    any process; else it is the bell, which is rung when lanes got work.
+    `news` is what to wait on before the next look at events: with Redis it rings whenever some were written, by
+    any process; else it is the bell, which rings when lanes got work.
     """
 
     settings: Settings
@@ -97,38 +98,17 @@ def _parts(settings: Settings, store: Store, bell: Bell, world: World) -> Parts:
     return Parts(settings, store, bell, engine, world, redis.news)
 
 
-def built_in_flows(settings: Settings, *, shared: bool | None = None) -> list[Flow]:
-    """The flows that Telecine brings along, with what their handlers need of the settings."""
-    # Imported here: a command that starts no worker need not wait for them.
-    from telecine.apps.transcode.flow import transcode_flow  # noqa: PLC0415
-    from telecine.apps.transcode.options import Options  # noqa: PLC0415
-    from telecine.media.inputs import Gate  # noqa: PLC0415
-    from telecine.media.limits import Bounds  # noqa: PLC0415
+def installed_flows(
+    settings: Settings, *, shared: bool | None = None, gathered: apps.Gathered | None = None
+) -> list[Flow]:
+    """The flows of all installed apps. `shared`: workers share no disk; None: as the settings say."""
+    is_shared = open_artifacts(settings).folder is None if shared is None else shared
 
-    bounds = Bounds(
-        source_bytes=settings.max_source_bytes,
-        seconds=settings.max_source_seconds,
-        pixels=settings.max_pixels,
-        streams=settings.max_streams,
-    )
-    options = Options(
-        ladder=settings.ladder,
-        ladders=settings.ladders,
-        segment_seconds=settings.segment_seconds,
-        gop_seconds=settings.gop_seconds,
-        damaged=settings.damaged,
-        threads=settings.codec_threads or max(1, cores() // settings.slots),
-        bounds=bounds,
-        gate=Gate(
-            most_bytes=settings.max_source_bytes,
-            private=settings.allow_private_sources,
-            bucket=lambda place: open_bucket(place, s3_access(settings)),
-        ),
-        hardware_patience=settings.hardware_patience_seconds,
-        shared=open_artifacts(settings).folder is None if shared is None else shared,
-        keep_completed_rungs=settings.keep_completed_rungs,
-    )
-    return [transcode_flow(options)]
+    def context(section: Any) -> FlowContext:
+        open_one = lambda place: open_bucket(place, s3_access(settings))  # noqa: E731 - a closure for one field
+        return FlowContext(settings=settings, section=section, shared=is_shared, open_bucket=open_one)
+
+    return apps.flows_of(context, settings, gathered)
 
 
 def open_artifacts(settings: Settings) -> Artifacts:
@@ -160,13 +140,6 @@ def s3_access(settings: Settings) -> S3Access:
         access_key_id=settings.s3_access_key_id,
         secret_access_key=settings.s3_secret_access_key,
     )
-
-
-async def hardware_labels(parts: Parts) -> tuple[str, ...]:
-    """What this machine's cards can encode, found by trial; nothing is tried where there is no card."""
-    from telecine.worker.media.encoder_probe import labels_of, possible  # noqa: PLC0415 - for workers only
-
-    return await labels_of(possible(), parts.world)
 
 
 def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequence[str] = ()) -> Worker:
@@ -205,11 +178,11 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
 
     make_scratch(settings.scratch)
     async with open_engine(settings, world=world, is_patient=True) as plain, traced(plain, "worker") as parts:
-        own = built_in_flows(settings)
+        own = installed_flows(settings)
         flows = own + [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
             await wait_for(partial(parts.engine.register, flow), parts.world)
-        worker = make_worker(parts, [*own, *sources], await hardware_labels(parts))
+        worker = make_worker(parts, [*own, *sources], await apps.machine_labels(parts.world))
         worker.obey_signals()
         served = ", ".join(flow.name for flow in flows)
         place = settings.shown("database_url")
@@ -236,7 +209,7 @@ async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[No
         make_locks(parts),
         name=f"{settings.worker_name} ({os.getpid()})",
         artifacts=open_artifacts(settings),
-        tidy=_tidying(parts) if settings.cleanup_partial_on_failure else None,
+        tidy=apps.cleanup_of(parts),
         ages=Ages(jobs=round(settings.retention_days * DAY), versions=round(settings.version_days * DAY)),
     )
     duties = [asyncio.create_task(keeper.run(), name="housekeeping")]
@@ -247,12 +220,6 @@ async def housekeeping(parts: Parts, *, sweep: bool = False) -> AsyncIterator[No
         yield
     finally:
         await end(*duties, again=DUTY_SECONDS)
-
-
-def _tidying(parts: Parts) -> Callable[[], Awaitable[int]]:
-    from telecine.apps.transcode.videos.failed_cleanup import Tidying  # noqa: PLC0415 - only where it is wanted
-
-    return Tidying(parts.engine).look
 
 
 def make_locks(parts: Parts) -> Locks:

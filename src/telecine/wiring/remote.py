@@ -8,7 +8,6 @@ import stat
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from telecine import worker as working
 from telecine.engine.leases.remote_workers import Remotes
@@ -16,12 +15,11 @@ from telecine.errors import BadSpec
 from telecine.plural import counted
 from telecine.settings import Settings
 from telecine.wire.registration import Terms, listed_name
-from telecine.wiring import Parts, built_in_flows, make_scratch
+from telecine.wiring import Parts, apps, installed_flows, make_scratch
 from telecine.wiring.observers import open_tracing
 from telecine.worker.contact import Contact
 from telecine.worker.flow_source import FlowSource
 from telecine.worker.http import Barred, FarBell, FarWords, Server
-from telecine.worker.media.encoder_probe import labels_of, possible
 from telecine.worker.outbox import insist
 from telecine.world import World
 
@@ -57,12 +55,12 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
         tracing = await open_now.enter_async_context(open_tracing(settings, terms.trace, "worker"))
         if tracing is not None:
             line.trace_headers = tracing.headers
-        flows = built_in_flows(settings, shared=terms.shared)
+        flows = installed_flows(settings, shared=terms.shared)
         options = working.WorkerOptions(
             name=settings.worker_name,
             scratch=settings.scratch,
             slots=settings.slots,
-            labels=tuple(dict.fromkeys((*settings.labels, *await labels_of(possible(), world)))),
+            labels=tuple(dict.fromkeys((*settings.labels, *await apps.machine_labels(world)))),
             media_nice=settings.media_nice,
             grace=settings.drain_grace_seconds,
             poll=settings.poll_seconds,
@@ -112,20 +110,6 @@ def read_key(path: Path | None) -> str:
 
 
 # -- the server -----------------------------------------------------------------------------------------
-
-
-def for_workers(parts: Parts) -> dict[str, Any]:
-    """What a house needs for workers that it does not trust."""
-    from telecine.apps.transcode.flow import NAME  # noqa: PLC0415
-    from telecine.apps.transcode.stages.inspection import Inspection  # noqa: PLC0415
-    from telecine.apps.transcode.stages.source_lending import MOVED, lend  # noqa: PLC0415 - only a server needs it
-
-    engine = parts.engine
-    return {
-        "inspectors": {NAME: Inspection(engine.brief, engine.artifacts)},
-        "lenders": {NAME: lend},
-        "own_facts": frozenset({MOVED}),
-    }
 
 
 @asynccontextmanager

@@ -17,19 +17,15 @@ import uvicorn
 
 from telecine.api import House, create_app
 from telecine.api.http.rate_limits import Rates
-from telecine.apps.transcode.flow import NAME as TRANSCODE
-from telecine.apps.transcode.videos.source_policy import Allowing
 from telecine.engine.accounts.keys import Keys
-from telecine.engine.uploads.records import Uploads
 from telecine.errors import WorkerRevoked
 from telecine.flow import Flow
-from telecine.media.ladders.ladder_spec import check_ladders
 from telecine.settings import Settings
 from telecine.wiring import (
     Parts,
-    built_in_flows,
-    hardware_labels,
+    apps,
     housekeeping,
+    installed_flows,
     make_scratch,
     make_worker,
     open_artifacts,
@@ -38,10 +34,9 @@ from telecine.wiring import (
 from telecine.wiring.connections import Bounds, ConnectionLimits, bounds_for, protocols, raise_descriptor_limit
 from telecine.wiring.observers import counting, observers, traced
 from telecine.wiring.patience import wait_for
-from telecine.wiring.remote import for_workers, watching_keys
+from telecine.wiring.remote import watching_keys
 from telecine.wiring.sockets import bound, reachable, unbindable, url_of
 from telecine.wiring.upload_service import attended, upload_room
-from telecine.wiring.watch_folders import watching
 from telecine.wiring.webhook_sending import posting
 from telecine.worker import load_flows
 from telecine.worker.flow_source import FlowSource, source_of
@@ -51,7 +46,7 @@ log = logging.getLogger(__name__)
 GRACE_SECONDS = 10
 KEEP_ALIVE_SECONDS = 30
 TICKS_PER_SECOND = 10  # of uvicorn's loop
-# For whatever waits for a disk. As many as there are cores would soon all be reading films, and viewers would wait.
+# For whatever waits for a disk. As many as there are cores would soon all read large files, and requests would wait.
 THREADS = 32
 
 
@@ -74,7 +69,7 @@ async def run_server(settings: Settings, *, workers: int, ready: Callable[[Servi
 
 async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Callable[[Serving], None]) -> None:
     settings = parts.settings
-    own = built_in_flows(settings)
+    own = installed_flows(settings)
     sources = [source_of(name) for name in settings.flows]
     for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
         await wait_for(partial(parts.engine.register, flow), parts.world)
@@ -85,7 +80,7 @@ async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Calla
         await open_now.enter_async_context(watching_keys(parts))
         await open_now.enter_async_context(counting(parts))
         await open_now.enter_async_context(attended(house))
-        await open_now.enter_async_context(watching(parts))
+        await open_now.enter_async_context(apps.background(parts))
         await open_now.enter_async_context(_embedded(parts, [*own, *sources], workers))
         limits = ConnectionLimits(_bounds(settings))
         ways = {**_ways(settings), **protocols(limits)}
@@ -96,7 +91,6 @@ async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Calla
 
 def open_house(parts: Parts) -> House:
     settings = parts.settings
-    check_ladders(settings.ladder, settings.ladders)
     artifacts = open_artifacts(settings)
     return House(
         engine=parts.engine,
@@ -112,18 +106,9 @@ def open_house(parts: Parts) -> House:
             per_stranger=settings.bad_key_limit,
             per_worker=settings.worker_rate_limit,
         ),
-        checks={
-            TRANSCODE: Allowing(
-                settings.source_folders,
-                settings.ladders,
-                Uploads(parts.store).find,
-                usual_ladder=settings.ladder,
-                private=settings.allow_private_sources,
-            )
-        },
         rooms=upload_room(parts),
         **observers(parts, artifacts),
-        **for_workers(parts),
+        **apps.for_house(parts),
     )
 
 
@@ -227,7 +212,7 @@ async def _embedded(parts: Parts, flows: list[Flow | FlowSource], slots: int) ->
     settings = parts.settings.model_copy(update={"slots": slots})
     make_scratch(settings.scratch)
     own = replace(parts, settings=settings)
-    worker = make_worker(own, flows, await hardware_labels(own))
+    worker = make_worker(own, flows, await apps.machine_labels(own.world))
     running = asyncio.create_task(worker.run(), name="worker")
     running.add_done_callback(_tell_if_it_died)
     try:

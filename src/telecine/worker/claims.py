@@ -103,8 +103,8 @@ class Claims:
         while not self.over and self._wanted(held, outbox):
             pause, begun = self._options.poll * (0.75 + 0.5 * self._world.dice.random()), self._world.mono()
             await self._bell.wait(pause)
-            rung = self._world.mono() < begun + pause
-            if (rung and not self._bell.vague) or await self._sees_work():
+            was_woken = self._world.mono() < begun + pause
+            if (was_woken and not self._bell.vague) or await self._sees_work():
                 return
 
     async def _sees_work(self) -> bool:

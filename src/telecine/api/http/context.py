@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
-from fastapi import Depends
+from fastapi import APIRouter, Depends
 from starlette.requests import HTTPConnection
 
 from telecine.api.http.rate_limits import Rates
 from telecine.api.http.request_id import Watcher
+from telecine.api.openapi.notes import ApiNotes
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.accounts.keys import Caller, Keys
@@ -20,6 +21,9 @@ from telecine.engine.queries.health import FullHealth, Health
 from telecine.facts import Json, Kept, Lease
 from telecine.settings import Settings
 from telecine.world import World
+
+if TYPE_CHECKING:
+    from telecine.api.routes.apps import AppView
 
 
 class Bell(Protocol):
@@ -85,8 +89,12 @@ class House:
     own_facts: frozenset[str] = frozenset()
     # By flow: what a caller may ask of it (a path on the server's disk is not everybody's business).
     checks: Mapping[str, SpecCheck] = field(default_factory=dict)
-    # Rung when events were written, by any process; without one, `bell` is the next best.
+    # Rings when events were written, by any process; without one, `bell` is the next best.
     news: Bell | None = None
+    # Apps: what is installed, their routes, and what the description of the API says about those.
+    apps: Callable[[], tuple[AppView, ...]] = tuple
+    app_routers: tuple[APIRouter, ...] = ()
+    api_notes: ApiNotes = field(default_factory=ApiNotes)
     # Set when the server is about to stop: whoever waits, ends.
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     # What single subjects keep for the life of the server (hub of live events, guard of uploads, …), by name.

@@ -39,7 +39,7 @@ Priority = Annotated[
 ]
 Subject = Annotated[
     list[Name],
-    Field(min_length=2, max_length=2, description="What the job is about: kind and id", examples=[["video", "v-1"]]),
+    Field(min_length=2, max_length=2, description="What the job is about: kind and id", examples=[["picture", "p-1"]]),
 ]
 
 StatusName = Literal[
@@ -51,7 +51,7 @@ JobPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the job",
 TaskPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the task", examples=[11])]
 WorkerPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the worker", examples=[3])]
 FlowPath = Annotated[
-    str, Path(min_length=1, max_length=255, pattern=STORABLE, description="Name of the flow", examples=["transcode"])
+    str, Path(min_length=1, max_length=255, pattern=STORABLE, description="Name of the flow", examples=["thumbnails"])
 ]
 KeyPath = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$", description="Id of the key", examples=["1f0c9a3be27d"])]
 

@@ -97,7 +97,7 @@ def _subject(value: object) -> Subject | None:
         return None
     kind, colon, subject_id = str(value).partition(":")
     if not (kind and colon and subject_id) or len(str(value)) > MOST_CHARS:
-        raise BadSpec("a subject is written as its kind and its id: video:holiday")
+        raise BadSpec("a subject is written as its kind and its id: picture:holiday")
     return kind, subject_id
 
 

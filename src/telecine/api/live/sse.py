@@ -43,8 +43,8 @@ HEADERS = {
 }
 EXAMPLE = (
     "id: 105\nevent: job.completed\n"
-    'data: {"seq":105,"at":1700000000000,"kind":"job.completed","owner":"ada","job":7,"flow":"transcode",'
-    '"subject":["video","holiday"],"stage":null,"task":null,"token":null,"worker":null,"worker_name":null,"data":null}\n\n'
+    'data: {"seq":105,"at":1700000000000,"kind":"job.completed","owner":"ada","job":7,"flow":"thumbnails",'
+    '"subject":["picture","holiday"],"stage":null,"task":null,"token":null,"worker":null,"worker_name":null,"data":null}\n\n'
 )
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
@@ -77,9 +77,7 @@ async def follow_events(
     job: Annotated[int | None, Query(ge=1, le=2**53, description="Only of this job")] = None,
     subject: Annotated[str | None, Query(max_length=300, description="Only about this: kind:id")] = None,
     worker: Annotated[int | None, Query(ge=1, le=2**53, description="Only of this worker (administrators)")] = None,
-    kinds: Annotated[
-        str | None, Query(max_length=2_000, description="Only of these kinds: job.*,video.progress")
-    ] = None,
+    kinds: Annotated[str | None, Query(max_length=2_000, description="Only of these kinds: job.*,task.failed")] = None,
     after: Annotated[str | None, Query(max_length=40, description="Go on after this id")] = None,
     with_snapshot: Annotated[bool, Query(alias="snapshot", description="Begin with how things stand")] = False,
     follow: Annotated[bool, Query(description="Stay for what comes; false: end with what has happened")] = True,

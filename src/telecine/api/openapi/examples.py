@@ -8,9 +8,9 @@ _AT = 1_767_225_600_000
 
 JOB_LINE: dict[str, Any] = {
     "id": 7,
-    "flow": "transcode",
+    "flow": "thumbnails",
     "owner": "ada",
-    "subject": ["video", "big-buck-bunny-3f9a2c41"],
+    "subject": ["picture", "holiday-3f9a2c41"],
     "status": "processing",
     "priority": 5,
     "progress": 0.4,
@@ -25,8 +25,8 @@ JOB_LINE: dict[str, Any] = {
     "ended_at": None,
 }
 STAGE: dict[str, Any] = {
-    "name": "video",
-    "title": "Encode",
+    "name": "resize",
+    "title": "Resize",
     "phase": "processing",
     "state": "running",
     "needs": ["fetch"],
@@ -39,20 +39,20 @@ STAGE: dict[str, Any] = {
     "ended_at": None,
 }
 OUTPUT: dict[str, Any] = {
-    "name": "720p/0.m4s",
-    "stage": "video",
+    "name": "wide/0.jpg",
+    "stage": "resize",
     "position": 0,
-    "key": "7/video@1/0/1/720p/0.m4s",
+    "key": "7/resize@1/0/1/wide/0.jpg",
     "size": 1_843_200,
     "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "facts": {"frames": 144},
+    "facts": {"width": 320},
 }
 JOB: dict[str, Any] = {
     **JOB_LINE,
     "flow_version": 1,
     "phase": "processing",
-    "spec": {"source": "https://example.org/film.mp4"},
-    "plan": {"video": 10},
+    "spec": {"source": "https://example.org/holiday.zip"},
+    "plan": {"resize": 10},
     "stages": [STAGE],
     "outputs": [OUTPUT],
     "output_count": 1,
@@ -66,7 +66,7 @@ JOB: dict[str, Any] = {
 }
 ATTEMPT: dict[str, Any] = {
     "task_id": 11,
-    "stage": "video",
+    "stage": "resize",
     "position": 0,
     "token": 1,
     "generation": 1,
@@ -75,7 +75,7 @@ ATTEMPT: dict[str, Any] = {
     "outcome": "failed",
     "state": "ready",
     "ready_at": _AT + 20_000,
-    "error": {"code": "failed", "message": "the encoder ended with code 1"},
+    "error": {"code": "failed", "message": "the picture cannot be read"},
     "silent_ms": None,
     "started_at": _AT + 5_000,
     "ended_at": _AT + 9_000,
@@ -83,10 +83,10 @@ ATTEMPT: dict[str, Any] = {
 TASK: dict[str, Any] = {
     "id": 11,
     "job_id": 7,
-    "stage": "video",
-    "title": "Encode",
+    "stage": "resize",
+    "title": "Resize",
     "position": 0,
-    "lane": "transcode/video@1",
+    "lane": "thumbnails/resize@1",
     "state": "ready",
     "shown": "retrying",
     "claim_state": "retrying",
@@ -104,7 +104,7 @@ TASK: dict[str, Any] = {
     "note": None,
     "input": {"first": 0, "count": 5},
     "result": None,
-    "error": {"code": "failed", "message": "the encoder ended with code 1"},
+    "error": {"code": "failed", "message": "the picture cannot be read"},
     "ended_at": None,
     "waiting": None,
     "attempts": [ATTEMPT],
@@ -112,17 +112,17 @@ TASK: dict[str, Any] = {
 LOG: dict[str, Any] = {
     "id": 90,
     "task_id": 11,
-    "stage": "video",
+    "stage": "resize",
     "position": 0,
     "token": 1,
     "at": _AT + 6_000,
     "kind": "log",
     "level": "info",
-    "message": "segment 3 of 720p is kept",
+    "message": "picture 3 is kept",
     "data": None,
 }
 FLOW: dict[str, Any] = {
-    "name": "transcode",
+    "name": "thumbnails",
     "version": 1,
     "paused": False,
     "registered_at": _AT,
@@ -136,7 +136,7 @@ FLOW: dict[str, Any] = {
             "labels": [],
             "optional": False,
             "fan_out": False,
-            "lane": "transcode/validate@1",
+            "lane": "thumbnails/validate@1",
         }
     ],
 }
@@ -156,13 +156,21 @@ WORKER: dict[str, Any] = {
     "done": 120,
     "failed": 1,
     "labels": [],
-    "lanes": ["transcode/video@1"],
+    "lanes": ["thumbnails/resize@1"],
     "capabilities": {},
     "metadata": {},
     "registered_at": _AT,
     "beat_at": _AT + 60_000,
     "revoked_at": None,
     "gone_at": None,
+}
+APP: dict[str, Any] = {
+    "name": "thumbnails",
+    "title": "Small pictures of large ones",
+    "version": "0.1.0",
+    "flows": ["thumbnails"],
+    "subjects": [{"name": "picture", "statuses": ["pending", "ready"]}],
+    "specs": {"thumbnails": {"type": "object", "properties": {"source": {"type": "string"}}}},
 }
 KEY: dict[str, Any] = {
     "id": "1f0c9a3be27d",
@@ -187,6 +195,8 @@ EXAMPLES: dict[str, Any] = {
     "LogLine": LOG,
     "FlowView": FLOW,
     "Flows": {"items": [FLOW]},
+    "AppView": APP,
+    "Apps": {"items": [APP]},
     "WorkerView": WORKER,
     "Workers": {"items": [WORKER]},
     "KeyView": KEY,
@@ -208,7 +218,7 @@ EXAMPLES: dict[str, Any] = {
         "cap": 10_000,
         "jobs": {"processing": 2, "completed": 310, "failed": 1},
         "tasks": {"new": 3, "ready": 9, "parked": 0, "running": 4},
-        "lanes": [{"lane": "transcode/video@1", "ready": 9, "oldest_ms": 2_100}],
+        "lanes": [{"lane": "thumbnails/resize@1", "ready": 9, "oldest_ms": 2_100}],
         "oldest_ready_ms": 2_100,
         "ended_last_minute": {"completed": 1, "failed": 0, "cancelled": 0},
         "workers": 2,

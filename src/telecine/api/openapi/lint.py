@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 TAGS = {
     "jobs": "Submit jobs, look at them, change them",
     "bulk": "The same for many jobs at once",
     "tasks": "The units of work of a job: failed, stale, their logs",
-    "videos": "Films by the video they belong to: versions, playback, re-transcode",
-    "media": "Playlists, segments and pictures for players",
-    "uploads": "Films on their way in: tus 1.0, or one PUT",
+    "uploads": "Files on their way in: tus 1.0, or one PUT",
     "events": "What happens, live",
     "flows": "Kinds of jobs; pause and resume them",
+    "apps": "What is installed",
     "workers": "The fleet, for administrators",
     "worker": "What workers without a database ask",
     "webhooks": "Who is told what, and each delivery",
@@ -26,20 +25,21 @@ LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 # Two routes with one address for different methods name its last part differently.
 SAME_PATHS = {"/api/v1/uploads/{name}": "/api/v1/uploads/{upload_id}"}
 # Open to all, and showing more, or anything at all, to whoever has a key.
-OPTIONAL_KEY = ("/media/", "/metrics")
+OPTIONAL_KEY = ("/metrics",)
 
 
-def complete(schema: dict[str, Any]) -> None:
-    """Add what is missing, in place."""
+def complete(schema: dict[str, Any], tags: Mapping[str, str], optional_key: tuple[str, ...]) -> None:
+    """Add what is missing, in place. `tags` and `optional_key` are those of apps."""
+    known = {**TAGS, **tags}
     schema["info"].setdefault("license", LICENSE)
     schema.setdefault("servers", [{"url": "/", "description": "This server"}])
     used = {tag for _, operation in operations(schema) for tag in operation.get("tags", ())}
-    schema["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS if name in used]
+    schema["tags"] = [{"name": name, "description": about} for name, about in known.items() if name in used]
     for ours, theirs in SAME_PATHS.items():
         _join(schema["paths"], ours, theirs)
     for path, operation in operations(schema):
         operation.setdefault("description", f"{operation['summary']}.")
-        is_optional = path.startswith(OPTIONAL_KEY)
+        is_optional = path.startswith((*OPTIONAL_KEY, *optional_key))
         operation.setdefault("security", [{}, {"key": []}] if is_optional else [])
     _add_items(schema)
 

@@ -15,7 +15,7 @@ from telecine.api.http.auth import needs_of
 from telecine.api.http.problems import KIND
 from telecine.api.openapi.examples import EXAMPLES
 from telecine.api.openapi.lint import complete
-from telecine.apps.transcode.http.video_examples import EXAMPLES as OF_VIDEOS
+from telecine.api.openapi.notes import ApiNotes
 from telecine.engine.accounts.keys import Scope
 
 # What FastAPI calls things of one name in two modules, and its own errors, which nobody ever sees.
@@ -37,7 +37,7 @@ def scope_of(dependant: Dependant) -> Scope | None:
     return None if needs is None else needs.scope
 
 
-def described(schema: dict[str, Any], routes: Iterable[BaseRoute]) -> dict[str, Any]:
+def described(schema: dict[str, Any], routes: Iterable[BaseRoute], of_apps: ApiNotes) -> dict[str, Any]:
     """The schema with all that FastAPI cannot know."""
     text = json.dumps(schema)
     for theirs, ours in NAMES.items():
@@ -54,10 +54,10 @@ def described(schema: dict[str, Any], routes: Iterable[BaseRoute]) -> dict[str, 
     parts["securitySchemes"] = {"key": SCHEME}
     for name in UNSEEN:
         schemas.pop(name, None)
-    for name, example in {**EXAMPLES, **OF_VIDEOS}.items():
+    for name, example in {**of_apps.examples, **EXAMPLES}.items():
         if name in schemas:
             schemas[name].setdefault("examples", [example])
-    complete(whole)
+    complete(whole, of_apps.tags, of_apps.optional_key)
     return whole
 
 

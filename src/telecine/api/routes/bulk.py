@@ -37,7 +37,7 @@ class Jobs(BaseModel):
     """Jobs to be submitted together: all of them, or none."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"jobs": [{"flow": "transcode"}, {"flow": "transcode"}]}]}
+        extra="forbid", json_schema_extra={"examples": [{"jobs": [{"flow": "thumbnails"}, {"flow": "thumbnails"}]}]}
     )
 
     jobs: list[NewJob] = Field(min_length=1, max_length=MOST_JOBS)
@@ -93,7 +93,7 @@ class PriorityByIds(ByIds):
 
 
 class PriorityByFilter(ByFilter):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"flow": "transcode"}, "priority": 2}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"filter": {"flow": "thumbnails"}, "priority": 2}]})
 
     priority: Priority
 

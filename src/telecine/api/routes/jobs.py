@@ -81,7 +81,7 @@ class Edit(BaseModel):
 class Reason(BaseModel):
     """Why, for whoever looks at the job later."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "wrong film"}]})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "wrong source"}]})
 
     reason: Text = "cancelled"
 

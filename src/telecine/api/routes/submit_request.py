@@ -25,7 +25,9 @@ class NewJob(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
-            "examples": [{"flow": "transcode", "spec": {"source": "https://example.org/film.mp4"}, "priority": "high"}]
+            "examples": [
+                {"flow": "thumbnails", "spec": {"source": "https://example.org/holiday.jpg"}, "priority": "high"}
+            ]
         },
     )
 

@@ -1,6 +1,6 @@
-"""Films on their way in: resumable by tus 1.0, or in one plain PUT; both become a video with a job.
+"""Files on their way in: resumable by tus 1.0, or in one plain PUT; the app that takes them makes a job of each.
 
-POST ── space is reserved ──▶ PATCH … PATCH ── the last byte ──▶ hashed, looked at, stored ──▶ video and job
+POST ── space is reserved ──▶ PATCH … PATCH ── the last byte ──▶ hashed, looked at, stored ──▶ subject and job
                                 └── nothing for hours: gone            └── refused, with the reason
 """
 

@@ -1,4 +1,4 @@
-"""An upload that is whole becomes a video: hashed, looked at in the sandbox, put among the artifacts, submitted.
+"""An upload that is whole becomes a subject with a job: hashed, checked by its app, put among the artifacts, submitted.
 
 Each step may be done again after a crash, and the last one is a transaction that lets only one through: so whatever
 stands at `checking` is simply finished once more, by whichever server has its bytes.
@@ -10,12 +10,11 @@ import asyncio
 import logging
 import os
 from collections import OrderedDict
-from typing import Any, Protocol
+from typing import Any
 
 from telecine.api.uploads.disk import Busy, Disk, Lost, Slot
-from telecine.apps.transcode.videos.from_upload import become
+from telecine.api.uploads.handler import UploadHandler
 from telecine.artifacts import Artifacts
-from telecine.engine import Engine
 from telecine.engine.uploads.records import CHECKING, OPEN, Upload, Uploads, key_of
 from telecine.errors import ArtifactDamaged, ArtifactError, MediaRefused, Refused, StoreError
 
@@ -23,25 +22,18 @@ log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 25.0  # a proxy between us and the sender may not wait much longer
 MOST_HASHES = 1_000
-# Whole films are read and copied by so many threads at most: viewers and senders need the others.
+# Whole files are read and copied by so many threads at most: other requests need the rest.
 AT_ONCE = 2
-
-
-class Checker(Protocol):
-    """Looks into a file without trusting it; raises `MediaRefused` if it is none that may come in."""
-
-    async def __call__(self, handle: int, size: int) -> None: ...
 
 
 class Finisher:
     """Finishes uploads of which this server has the bytes."""
 
-    def __init__(self, engine: Engine, uploads: Uploads, disk: Disk, artifacts: Artifacts, checker: Checker) -> None:
-        self._engine = engine
+    def __init__(self, uploads: Uploads, disk: Disk, artifacts: Artifacts, handler: UploadHandler | None) -> None:
         self._uploads = uploads
         self._disk = disk
         self._artifacts = artifacts
-        self._checker = checker
+        self._handler = handler
         self._running: dict[str, asyncio.Task[Upload]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
         self.hashes: OrderedDict[str, tuple[int, Any]] = (
@@ -74,10 +66,10 @@ class Finisher:
         try:
             with await asyncio.to_thread(self._disk.open, upload_id, create=False) as slot:
                 upload = await self._uploads.find(upload_id)
-                if upload.state == OPEN:
+                if upload.state == OPEN or self._handler is None:
                     return upload
                 if upload.state == CHECKING:
-                    await self._settle(upload, slot)
+                    await self._settle(upload, slot, self._handler)
                 await asyncio.to_thread(self._disk.unlink, upload_id)
         except Busy:
             pass  # somebody else is at it
@@ -85,15 +77,15 @@ class Finisher:
             log.warning("upload %s is whole, and cannot be finished now: %s", upload_id, error)
         return await self._uploads.find(upload_id)
 
-    async def _settle(self, upload: Upload, slot: Slot) -> None:
+    async def _settle(self, upload: Upload, slot: Slot, handler: UploadHandler) -> None:
         try:
             sha256 = await self._hashed(upload, slot)
-            await self._look(upload, slot, sha256)
+            await self._look(upload, slot, sha256, handler)
             async with self._turns:
                 stored = await self._artifacts.take(key_of(upload.id), slot.path)
             if stored is not None and stored.sha256 != sha256:
                 raise ArtifactDamaged(f"upload {upload.id} was stored with another hash than it has")
-            await become(self._engine, upload, sha256)
+            await handler.finish(upload, sha256)
         except (MediaRefused, Refused) as error:
             log.info("upload %s is refused: %s", upload.id, error)
             await self._uploads.refuse(upload.id, str(error))
@@ -105,13 +97,13 @@ class Finisher:
         async with self._turns:
             return await asyncio.to_thread(slot.sha256)
 
-    async def _look(self, upload: Upload, slot: Slot, sha256: str) -> None:
+    async def _look(self, upload: Upload, slot: Slot, sha256: str, handler: UploadHandler) -> None:
         wanted = upload.spec.get("sha256")
         if wanted not in (None, sha256):
             raise MediaRefused(f"{upload.name} has another SHA-256 than was told with it: send it again")
         # Opened anew: a child that inherits it can only read, and holds no lock.
         handle = await asyncio.to_thread(os.open, slot.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            await self._checker(handle, upload.length)
+            await handler.check(handle, upload.length)
         finally:
             os.close(handle)

@@ -1,4 +1,4 @@
-"""One request, one film: `curl -T film.mp4 …/api/v1/uploads/film.mp4?ladder=web`."""
+"""One request, one file: `curl -T holiday.mp4 …/api/v1/uploads/holiday.mp4?title=Holiday`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from telecine.api.uploads import tus
 from telecine.api.uploads.response import UploadShown, headers_of, shown
 from telecine.api.uploads.tus import TusError, TusRoute
 from telecine.api.uploads.upload_service import Desk, desk_of
-from telecine.apps.transcode.videos.from_upload import wishes_of
 from telecine.engine.uploads.records import CHECKING, DONE, REFUSED, Upload
 
 router = Router(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
@@ -29,8 +28,8 @@ BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "f
     responses={202: {"model": UploadShown}, **answers(400, 401, 403, 408, 411, 413, 422, 429, 503, 507)},
     openapi_extra={"requestBody": BODY},
 )
-async def put_film(name: str, request: Request, who: Owner, house: Here) -> Response:
-    """A whole film, as it is. Wishes are in the query: `?ladder=web&qualities=720p,360p&title=My+film`.
+async def put_file(name: str, request: Request, who: Owner, house: Here) -> Response:
+    """A whole file, as it is. Wishes are in the query: `?ladder=web&qualities=720p,360p&title=My+holiday`.
 
     `Content-Length` is needed; `Content-Digest`, `Digest` or `X-Checksum-Sha256` may say what must arrive.
     """
@@ -38,12 +37,12 @@ async def put_film(name: str, request: Request, who: Owner, house: Here) -> Resp
     said = {**request.query_params, "filename": name}
     if (promised := tus.promised_sha256(headers)) is not None:
         said["sha256"] = promised
-    wishes = wishes_of(said, house.settings.ladders, house.settings.ladder)
+    wishes = desk.wishes(said, house.settings)
     length = tus.number(headers, "Content-Length")
     if length is None:
-        raise TusError(411, "length_required", "send Content-Length, so that there is space for the film")
+        raise TusError(411, "length_required", "send Content-Length, so that there is space for the file")
     if not length:
-        raise tus.bad("a file without bytes is no film")
+        raise tus.bad("a file without bytes is nothing to take")
     upload = await desk.begin(who.owner, wishes.name, length, ({**said}, wishes.spec))
     upload = await _taken(desk, house, request, upload)
     status = {DONE: 201, CHECKING: 202}[upload.state]
@@ -57,7 +56,7 @@ async def _taken(desk: Desk, house: Here, request: Request, upload: Upload) -> U
         async with desk.slot(upload) as slot:
             await desk.receive(house, request.receive, (upload, slot, None))
         if not (await desk.uploads.find(upload.id)).is_whole:
-            raise TusError(408, "timeout", "the film broke off: send it again", {"Connection": "close"})
+            raise TusError(408, "timeout", "the file broke off: send it again", {"Connection": "close"})
     except BaseException:
         await desk.forget(upload.id)
         raise

@@ -11,13 +11,13 @@ class UploadShown(BaseModel):
     """One file on its way in, and what became of it."""
 
     id: str = Field(examples=["9f2c4e0b7a1d4f6c8e3b5a7d9c1e2f40"])
-    name: str = Field(examples=["film.mp4"])
+    name: str = Field(examples=["holiday.mp4"])
     state: str = Field(examples=["done"], description="`open`, `checking`, `done` or `refused`")
     length: int = Field(examples=[1_048_576])
     received: int = Field(examples=[1_048_576])
     progress: float = Field(examples=[1.0], description="From 0 to 1: how much has come")
     sha256: str | None = Field(None, description="Of the whole file, once it was looked at")
-    video: str | None = Field(None, examples=["film-3f9a2c41"])
+    video: str | None = Field(None, examples=["holiday-3f9a2c41"])
     job: int | None = Field(None, examples=[7])
     how: str | None = Field(
         None,

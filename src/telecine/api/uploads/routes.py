@@ -20,7 +20,6 @@ from telecine.api.uploads.disk import NAME
 from telecine.api.uploads.response import UploadList, UploadShown, headers_of, shown
 from telecine.api.uploads.tus import CONTENT, Spoken, TusError, TusRoute
 from telecine.api.uploads.upload_service import Desk, desk_of
-from telecine.apps.transcode.videos.from_upload import wishes_of
 from telecine.engine.accounts.keys import Caller
 from telecine.engine.uploads.records import CHECKING, DONE, OPEN, REFUSED, Upload, none_such
 from telecine.errors import Conflict, TooLarge
@@ -47,7 +46,7 @@ OFFSET = _header("Upload-Offset", "Where these bytes begin", "0", "^(0|[1-9][0-9
 @router.options("", status_code=204, response_class=Response)
 @router.options("/{upload_id}", status_code=204, response_class=Response, include_in_schema=False)
 async def say_what_is_spoken(house: Here, _: Anybody) -> Response:
-    """Which tus is spoken here, and how large a film may be."""
+    """Which tus is spoken here, and how large a file may be."""
     told = {
         "Tus-Version": tus.VERSION,
         "Tus-Extension": tus.EXTENSIONS,
@@ -59,7 +58,7 @@ async def say_what_is_spoken(house: Here, _: Anybody) -> Response:
 
 @router.post("", status_code=201, response_class=Response, responses=TUS, openapi_extra=_headers(LENGTH))
 async def create_upload(request: Request, who: Owner, house: Here, _: Spoken) -> Response:
-    """Announce a film; its space is reserved at once. Its first bytes may come along.
+    """Announce a file; its space is reserved at once. Its first bytes may come along.
 
     `Upload-Metadata` has its name and wishes, pairs with the values in Base64: `name ZmlsbS5tcDQ=,ladder d2Vi`.
     """
@@ -67,7 +66,7 @@ async def create_upload(request: Request, who: Owner, house: Here, _: Spoken) ->
     with_bytes = _comes_with_bytes(headers)
     checksum = tus.checksum(headers)
     said = tus.metadata(headers)
-    wishes = wishes_of(said, house.settings.ladders, house.settings.ladder)
+    wishes = desk.wishes(said, house.settings)
     upload = await desk.begin(who.owner, wishes.name, _announced(headers), ({**said}, wishes.spec))
     if with_bytes:
         async with desk.slot(upload) as slot:
@@ -105,7 +104,7 @@ async def ask_for_the_offset(upload_id: str, who: Owner, house: Here, _: Spoken)
 
 @router.get("/{upload_id}", response_model=UploadShown, responses=answers(401, 403, 404, 429, 503))
 async def show_upload(upload_id: str, who: Owner, house: Here) -> Response:
-    """How far it is, and what became of it: a video and its job, or the reason why not."""
+    """How far it is, and what became of it: a subject and its job, or the reason why not."""
     return answer(shown(await _mine(desk_of(house), who, upload_id)))
 
 
@@ -162,7 +161,7 @@ async def end_upload(upload_id: str, who: Owner, house: Here, _: Spoken) -> Resp
     desk = desk_of(house)
     upload = await _mine(desk, who, upload_id)
     if upload.state in (CHECKING, DONE):
-        raise Conflict(f"upload {upload_id} is whole: delete the video {upload.subject_id or 'that becomes of it'}")
+        raise Conflict(f"upload {upload_id} is whole: delete {upload.subject_id or 'what becomes of it'}")
     await desk.hush(upload_id)
     if not await desk.forget(upload_id):
         raise TusError(423, "locked", f"somebody sends upload {upload_id} just now; end that first")
@@ -222,7 +221,7 @@ def _announced(headers: Headers) -> int:
     if length is None:
         raise tus.bad("Upload-Length says how many bytes will come; send it")
     if not length:
-        raise tus.bad("a file without bytes is no film")
+        raise tus.bad("a file without bytes is nothing to take")
     return length
 
 

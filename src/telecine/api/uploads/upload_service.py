@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,13 +13,14 @@ from starlette.types import Receive
 
 from telecine.api.http.context import House
 from telecine.api.uploads.body_writer import Intake, Line
-from telecine.api.uploads.completion import Checker, Finisher
+from telecine.api.uploads.completion import Finisher
 from telecine.api.uploads.disk import Busy, Disk, Lost, Slot
+from telecine.api.uploads.handler import UploadHandler, Wishes
 from telecine.api.uploads.tus import Checksum, TusError
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.uploads.records import CHECKING, DONE, NewUpload, Upload, Uploads
-from telecine.errors import NotFound, TooLarge
+from telecine.errors import NotAllowed, NotFound, TooLarge
 from telecine.facts import HOUR
 from telecine.settings import Settings
 
@@ -32,7 +33,7 @@ WAITS = 40
 
 
 class Desk:
-    def __init__(self, engine: Engine, artifacts: Artifacts, settings: Settings, checker: Checker) -> None:
+    def __init__(self, engine: Engine, artifacts: Artifacts, settings: Settings, handler: UploadHandler | None) -> None:
         self.settings = settings
         self.most = settings.max_source_bytes
         self._life = round(settings.upload_hours * HOUR)
@@ -40,14 +41,21 @@ class Desk:
         self._disk = Disk(settings.uploads, settings.upload_reserve_bytes)
         self._world = engine.world
         self._duties = engine.duties
-        self.finisher = Finisher(engine, self.uploads, self._disk, artifacts, checker)
+        self.finisher = Finisher(self.uploads, self._disk, artifacts, handler)
+        self._handler = handler
         self._lines: dict[str, Line] = {}
+
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
+        """What the sender wants, in the words of the app that takes uploads; `NotAllowed` if none does."""
+        if self._handler is None:
+            raise NotAllowed("no app that is installed here takes uploads: `telecine doctor` lists the apps")
+        return self._handler.wishes(said, settings)
 
     async def begin(self, owner: str, name: str, length: int, told: tuple[dict[str, Any], dict[str, Any]]) -> Upload:
         """A new upload with its space promised; `told` is what the sender said of it, and wishes."""
         if length > self.most:
             raise TooLarge(
-                f"a film of {length:,} bytes is not taken: at most {self.most:,} are; "
+                f"a file of {length:,} bytes is not taken: at most {self.most:,} are; "
                 "make it smaller or raise max_source_bytes"
             )
         metadata, spec = told

@@ -293,6 +293,6 @@ async def _sized(task: int, token: int, key: str, who: Caller, room: Room) -> in
 
 
 def _is_upload_of(lease: Lease, key: str) -> bool:
-    """The film that was uploaded for this very job lies among the artifacts, and belongs to none."""
+    """The file that was uploaded for this very job lies among the artifacts, and belongs to none."""
     source = lease.spec.get("source") if isinstance(lease.spec, dict) else None
     return isinstance(source, str) and source.startswith("upload://") and key == f"uploads/{source[9:]}/source"

@@ -36,7 +36,7 @@ class Lobby:
         if self._pumping is None:
             self._pumping = asyncio.create_task(self._pump(), name="lobby")
         try:
-            # What came between the claim and this line has rung for others.
+            # What came between the claim and this line woke others.
             if not await self._sees(lanes):
                 await asyncio.wait({future}, timeout=max(0.0, timeout - rest))
         finally:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from traceback import format_exception
 from typing import Any
 
+from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.options import Options
 from telecine.apps.transcode.plan import PICTURES
 from telecine.apps.transcode.stages.encode import encode_chunk, encode_track
@@ -29,7 +30,6 @@ from telecine.errors import ArtifactError, MediaError, Refused, is_full
 from telecine.facts import Failed, Outcome
 from telecine.flow import Bench, Flow
 
-NAME = "transcode"
 _PLANNING: dict[str, Any] = {"phase": "planning", "stall": 60.0, "version": PICTURES}
 _FETCHING: dict[str, Any] = {"phase": "downloading_inputs", "stall": 120.0, "version": PICTURES}
 _SOUND: dict[str, Any] = {"fan_out": True, "stall": 120.0, "version": PICTURES}

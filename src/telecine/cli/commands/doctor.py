@@ -30,7 +30,7 @@ MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "r
 
 
 def doctor(database: Database = None, as_json: AsJson = False) -> None:
-    """Check settings, database, durability, wake-ups, clocks, disk, stored state, the sandbox and the encoders."""
+    """Check settings, database, durability, wake-ups, clocks, disk, stored state, and the installed apps."""
     perform(_doctor(database, as_json))
 
 
@@ -74,28 +74,16 @@ async def examine(database: str | None) -> AsyncIterator[Check]:
         yield Check("settings", "wrong", str(error))
         return
     yield _settings(loaded)
-    yield _ladder(loaded.settings)
     yield examine_folder("scratch", loaded.settings.scratch)
     yield await _artifacts(loaded.settings)
     yield examine_privacy(loaded.settings)
     async for check in _database(loaded.settings):
         yield check
-    from telecine.cli.commands.doctor_media import examine_media
+    from telecine.cli.commands.doctor_apps import examine_apps
     from telecine.world import World
 
-    async for check in examine_media(World()):
+    async for check in examine_apps(loaded.settings, World()):
         yield check
-
-
-def _ladder(settings: Settings) -> Check:
-    from telecine.media.ladders.ladder_spec import check_ladders, read_ladder
-
-    try:
-        check_ladders(settings.ladder, settings.ladders)
-    except TelecineError as error:
-        return Check("ladder", "wrong", str(error))
-    names = ", ".join(step.name or "source" for step in read_ladder(settings.ladder, settings.ladders))
-    return Check("ladder", "ok", f"{settings.ladder}: {names}")
 
 
 def _settings(loaded: Loaded) -> Check:
@@ -158,7 +146,7 @@ def _not_yet(settings: Settings) -> Check | None:
     place = examine_folder("database", path.parent)
     if place.verdict == "wrong":
         return place
-    return Check("database", "ok", f"there is none yet at {path}; `transcode`, `submit` and `serve` make it")
+    return Check("database", "ok", f"there is none yet at {path}; the first job, or `telecine migrate`, makes it")
 
 
 def _durability(signs: Vitals) -> Check:

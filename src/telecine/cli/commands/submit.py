@@ -33,8 +33,6 @@ Flows = Annotated[
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Stay until the job has ended; exit 5 if it did not complete.")]
 
-TRANSCODE = "transcode"  # the flow that comes along
-
 
 def submit(  # each option is a parameter: that is typer's way
     flow: Flow,
@@ -77,8 +75,11 @@ async def _submit(
     as_json: bool,
     wait: bool,
 ) -> int | None:
-    if flow == TRANSCODE and not modules:
-        _check(wanted["spec"], database)
+    if not modules:
+        from telecine.wiring.apps import check_spec
+
+        # A spec that could only fail is refused here, as over HTTP, before it is a job.
+        check_spec(flow, wanted["spec"], settings_for(database).settings)
     async with session(database, create=True) as client:
         await _register(client, modules)
         when = None if run_at is None else moment_of(run_at, await client.now())
@@ -94,16 +95,6 @@ async def _submit(
 
             return await follow(client, submitted.job_id, as_json=as_json)
     return None
-
-
-def _check(spec: Any, database: str | None) -> None:
-    """A spec that could only fail is refused here, as over HTTP, before it is a job."""
-    from telecine.apps.transcode.spec import parse
-    from telecine.apps.transcode.videos.source_policy import check_source, check_wishes
-
-    settings, wanted = settings_for(database).settings, parse(spec)
-    check_wishes(wanted, settings.ladders, settings.ladder)
-    check_source(wanted.source, settings.allow_private_sources)
 
 
 async def _register(client: Client, modules: list[str]) -> None:

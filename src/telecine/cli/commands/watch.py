@@ -71,12 +71,11 @@ async def held_up(client: Client, view: JobView) -> dict[str, Waiting]:
     }
 
 
-TRANSCODE = "transcode"  # the flow that every worker serves
-
-
 def worker_for(flow: str) -> str:
     """The command that starts a worker for a flow. One of your own comes from a module that only you know."""
-    return "telecine worker" if flow == TRANSCODE else "telecine worker --flows MODULE"
+    from telecine.apps.installed import installed
+
+    return "telecine worker" if installed().flow(flow) is not None else "telecine worker --flows MODULE"
 
 
 async def held_words(client: Client, view: JobView, *, settled: bool) -> dict[str, str]:

@@ -53,13 +53,13 @@ def of_version(version_id: int) -> Steps[list[Shelved]]:
 
 
 def named(version_id: int, names: Sequence[str]) -> Steps[dict[tuple[str, str], str]]:
-    """The keys of some files of a version, by stage and name; a film has thousands of others."""
+    """The keys of some files of a version, by stage and name; there may be thousands of others."""
     rows = yield Ask("watch_names", {"version": version_id, "names": list(names)})
     return {(row["stage"], row["name"]): row["key"] for row in rows}
 
 
 def tally(job_id: int) -> Steps[tuple[Count, ...]]:
-    """Counts instead of rows: a film of two hours has thousands of artifacts, and is looked at every second."""
+    """Counts instead of rows: a job may have thousands of artifacts, and is looked at every second."""
     rows = yield Ask("tally", {"job_id": job_id})
     return tuple(Count(**{name: row[name] for name in Count.__slots__}) for row in rows)
 

@@ -1,6 +1,6 @@
 """Uploads: how much of each has come, what became of it. The bytes are elsewhere; a row never says more than they do.
 
-    open ── the last byte ──▶ checking ──▶ done        it is a video and has a job, by one transaction
+    open ── the last byte ──▶ checking ──▶ done        it is a subject and has a job, by one transaction
       └───── refused ◀────────────┘                    with the reason
 
 `received` is what was flushed to disk, so whoever comes back after a crash goes on from there. Open uploads have their
@@ -41,7 +41,7 @@ class Upload:
     spec: dict[str, Json] = field(default_factory=dict)
     job_id: int | None
     subject_id: str | None
-    # Whether that video was new: only then is the film kept.
+    # Whether that subject was new: only then are the bytes kept.
     how: str | None
     error: str | None
     created_at: Instant
@@ -77,7 +77,7 @@ def key_of(upload_id: str) -> str:
 
 class Uploads:
     """What the server asks about uploads; `life` is how long one waits for its next byte, `quota` how many bytes an
-    owner may have here, unfinished uploads and sources of videos together; 0: as many as there is room for."""
+    owner may have here, unfinished uploads and kept sources together; 0: as many as there is room for."""
 
     def __init__(self, store: Store, life: Millis = DAY, quota: int = 0) -> None:
         self._store = store
@@ -153,14 +153,14 @@ def held(upload_id: str) -> Steps[Upload | None]:
 
 
 def done(upload_id: str, sha256: str, made: tuple[int, str], how: How) -> Steps[Upload]:
-    """It has become a video; in the transaction that makes that video. `made` is its job and its id."""
+    """It has become a subject; in the transaction that makes that subject. `made` is its job and its id."""
     what = {"id": upload_id, "hash": sha256, "job_id": made[0], "subject_id": made[1], "how": how}
     [row] = yield Ask("upload_done", what)
     return _upload(row)
 
 
 def free_with(subject_id: str) -> Steps[int]:
-    """A video goes, and with it the films that it was made of; in the transaction that deletes it."""
+    """A subject goes, and with it the uploads that it was made of; in the transaction that deletes it."""
     rows = yield Ask("upload_forget", {"subject_id": subject_id})
     yield from put_freed(f"uploads/{row['id']}/" for row in rows)
     return len(rows)
@@ -177,7 +177,7 @@ def _add(new: NewUpload, room: int, life: Millis, quota: int) -> Steps[Upload]:
         if has["bytes"] + new.length > quota:
             raise QuotaExceeded(
                 f"{new.length:,} bytes are too many: you have {has['bytes']:,} of {quota:,} here; "
-                "delete a video or an unfinished upload"
+                "delete something or an unfinished upload"
             )
     [awaited] = yield Ask("upload_awaited", {"owner": new.owner})
     if awaited["theirs"] >= MOST_OPEN:

@@ -5,7 +5,7 @@
     asked:   {"folder", "nice"} and the descriptors of line, output, report and files
     report:  the child's number and a handle to signal it by, at once; {"status", "cpu", "rss"} when it has ended
 
-One thread, and nothing of any film: what a child gets from here is the same for all. A child knows its line as 3, its
+One thread, and nothing of any source: what a child gets from here is the same for all. A child knows its line as 3, its
 files as 4 and on, in the order in which they were given.
 """
 
@@ -104,7 +104,7 @@ def _bear(request: dict[str, Any], given: list[int], reports: dict[int, socket.s
     nursery = os.getpid()
     pid = 0
     try:
-        pid = os.fork()  # noqa: TID251 - a fork of ourselves, before any thread and any film
+        pid = os.fork()  # noqa: TID251 - a fork of ourselves, before any thread and any source
         if pid == 0:
             _be_born(nursery, request, given, run)
         handle = os.pidfd_open(pid)

@@ -1,7 +1,7 @@
 """Where media children come from in earnest: a process that has loaded FFmpeg already, and forks for each of them.
 
 To load it takes a fifth of a second, which is as long as some orders take. Each attempt has a child of its own all the
-same, locked in before it sees the first byte of a film; the nursery never sees one.
+same, locked in before it sees the first byte of a source; the nursery never sees one.
 
 Forked children lie in memory like each other, which helps whoever wants to break out of one: so a nursery whose child
 has crashed is left for a new one, and so is one that bore many.

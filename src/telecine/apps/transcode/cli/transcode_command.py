@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from telecine.apps.transcode.videos.folder_export import Showing
     from telecine.apps.transcode.videos.progress import Progress
     from telecine.client import Client
+    from telecine.flow import Flow
     from telecine.wiring import Parts
     from telecine.worker import Worker
 
@@ -90,17 +91,16 @@ def transcode(
 
     async def work() -> int:
         from telecine.client import Client
-        from telecine.wiring import built_in_flows, hardware_labels, housekeeping, make_worker, open_engine
+        from telecine.wiring import housekeeping, make_worker, open_engine
+        from telecine.wiring.apps import machine_labels
 
         async with open_engine(settings) as parts:
-            flows = built_in_flows(settings)
-            for flow in flows:
-                await parts.engine.register(flow)
+            flows = await _registered_flows(parts)
             client = Client(parts)
             begun = [
                 await _begin(parts, spec, folder, again=again) for spec, folder in zip(specs, folders, strict=True)
             ]
-            worker = make_worker(parts, flows, await hardware_labels(parts))
+            worker = make_worker(parts, flows, await machine_labels(parts.world))
             following = Following(parts, client, begun, as_json=as_json)
             async with housekeeping(parts), _working(worker) as stopped:
                 if (code := await _unless(stopped, following)) is not None:
@@ -108,6 +108,16 @@ def transcode(
             return await following.interrupted()  # what ran has ended or was given back: now it is known
 
     perform(work(), swift=True)
+
+
+async def _registered_flows(parts: Parts) -> list[Flow]:
+    from telecine.apps.transcode.names import NAME
+    from telecine.wiring import installed_flows
+
+    flows = [flow for flow in installed_flows(parts.settings) if flow.name == NAME]
+    for flow in flows:
+        await parts.engine.register(flow)
+    return flows
 
 
 def _address(file: str) -> str:

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from telecine.apps.transcode.cli.tones import TONES
 from telecine.cli import format
 from telecine.facts import Instant
 
@@ -30,7 +31,7 @@ def render(page: VideoPage, now: Instant, place: Place) -> RenderableType:
 
 def _head(page: VideoPage) -> Text:
     head = Text.assemble((page.id, "bold"), "  ")
-    head.append_text(format.state(page.status, format.VIDEO_TONES))
+    head.append_text(format.state(page.status, TONES))
     return head.append(f"  {page.beside}", style="yellow") if page.beside else head
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from telecine.apps.transcode.cli.tones import TONES
 from telecine.cli import format
 from telecine.cli.common import INTERRUPTED, AsJson, Database, perform, settings_there
 from telecine.errors import BadSpec
@@ -81,7 +82,7 @@ def _row(one: Video, now: Instant) -> list[str | Text]:
     length = one.facts.get("duration_ms")
     return [
         one.id,
-        format.state(one.status, format.VIDEO_TONES),
+        format.state(one.status, TONES),
         "" if length is None else format.span(length),
         " ".join(one.facts.get("qualities") or ()),
         str(one.version or ""),
@@ -172,11 +173,11 @@ def _confirm(video_id: str, *, is_sure: bool) -> None:
 
 
 async def _delete(video_id: str, database: str | None, as_json: bool) -> None:
-    from telecine.client import Client
+    from telecine.apps.transcode.client import Videos
     from telecine.wiring import open_engine
 
     async with open_engine(settings_there(database), create=False) as parts:
-        await Client(parts).delete_video(video_id)
+        await Videos(parts.engine).delete(video_id)
     if as_json:
         format.print_json({"id": video_id, "deleted": True})
     else:

@@ -20,10 +20,10 @@ from telecine.api.http.auth import Anybody
 from telecine.api.http.context import Here
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
-from telecine.apps.transcode.flow import NAME
 from telecine.apps.transcode.http.media_access import Viewer, Watches
 from telecine.apps.transcode.http.media_bytes import TYPES, Asked, send_file, send_text
 from telecine.apps.transcode.http.media_state import room_of
+from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.engine.queries.published_files import File, Version
 from telecine.facts import Status

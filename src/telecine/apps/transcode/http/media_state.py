@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, fields
 from urllib.parse import quote
 
 from telecine.api.http.context import House
+from telecine.apps.transcode.names import KIND
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.videos import links
 from telecine.apps.transcode.videos.playlist_cache import Screening
-from telecine.apps.transcode.videos.start import KIND
 from telecine.engine.queries.published_files import Watching, secret_and_time
 from telecine.facts import Instant
 

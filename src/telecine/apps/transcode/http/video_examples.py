@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from telecine.api.openapi.examples import JOB_LINE
+from telecine.api.openapi.notes import ApiNotes
+from telecine.apps.transcode.names import KIND, NAME
 
 _AT = JOB_LINE["created_at"]
 _ID = "big-buck-bunny-3f9a2c41"
+_JOB = {**JOB_LINE, "flow": NAME, "subject": [KIND, _ID]}
 _LINK = f"/media/t/w6955b900.kT0yqN5m1c2v3b4n5m6a7s8d9f0g1h2j/{_ID}"
 
 LINE: dict[str, Any] = {
@@ -17,8 +20,8 @@ LINE: dict[str, Any] = {
     "beside": "re-transcoding 40 %",
     "version": 1,
     "facts": {"duration_ms": 30_000, "width": 1_920, "height": 1_080, "rate": "24", "qualities": ["720p", "1080p"]},
-    "job": JOB_LINE,
-    "open_job": JOB_LINE,
+    "job": _JOB,
+    "open_job": _JOB,
     "created_at": _AT,
 }
 QUALITY: dict[str, Any] = {
@@ -73,7 +76,7 @@ FULL: dict[str, Any] = {
     "source": "https://example.org/big-buck-bunny.mp4",
     "length_ms": 30_000,
     "versions": [VERSION],
-    "jobs": [JOB_LINE],
+    "jobs": [_JOB],
     "progress": PROGRESS,
     "steps": [{"name": "probe", "status": "completed"}, {"name": "transcode", "status": "in_progress"}],
     "claim": "claimed",
@@ -97,3 +100,12 @@ EXAMPLES: dict[str, Any] = {
 
 # A job for the same bytes and wishes was there before: the answer of 200.
 GOES_ON = {"id": _ID, "job_id": 7, "how": "continued"}
+
+NOTES = ApiNotes(
+    examples=EXAMPLES,
+    tags={
+        "videos": "Films by the video they belong to: versions, playback, re-transcode",
+        "media": "Playlists, segments and pictures for players",
+    },
+    optional_key=("/media/",),
+)

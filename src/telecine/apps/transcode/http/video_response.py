@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from telecine.api.http.context import House
-from telecine.apps.transcode.flow import NAME
 from telecine.apps.transcode.http.media_state import Playback, Showable, playback
+from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.stages.pictures import THUMBS
 from telecine.apps.transcode.videos.progress import Progress, Quality
 from telecine.apps.transcode.videos.status import Step

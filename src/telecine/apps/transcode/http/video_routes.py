@@ -19,14 +19,14 @@ from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.openapi.examples import shown_as
 from telecine.api.routes.bulk import actor
-from telecine.apps.transcode.flow import NAME
 from telecine.apps.transcode.http.video_examples import GOES_ON
 from telecine.apps.transcode.http.video_response import Begun, Keeps, Shows, VideoFull, full
+from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.spec import TranscodeSpec, parse
 from telecine.apps.transcode.videos import versions
 from telecine.apps.transcode.videos.retranscode import FIXED, retranscode
 from telecine.apps.transcode.videos.source_policy import Allowing
-from telecine.apps.transcode.videos.start import KIND, begin
+from telecine.apps.transcode.videos.start import begin
 from telecine.apps.transcode.videos.status import VideoStatus
 from telecine.apps.transcode.videos.video_view import Video, page_of, videos_of
 from telecine.engine.accounts.keys import Caller

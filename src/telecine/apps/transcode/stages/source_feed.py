@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from telecine.apps.transcode.names import MOVED
 from telecine.apps.transcode.plan import Origin
-from telecine.apps.transcode.stages.source_lending import MOVED, file_at, hashed, identity_of
+from telecine.apps.transcode.stages.source_lending import file_at, hashed, identity_of
 from telecine.apps.transcode.stages.stage_inputs import kept_by_fetch, missing
 from telecine.errors import MediaRefused
 from telecine.facts import Kept

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from telecine.apps.transcode.names import MOVED
 from telecine.errors import MediaRefused
 from telecine.facts import Json, Lease
 from telecine.flow import Bench
 from telecine.media.inputs import LocalFile, hash_file, is_remote
 from telecine.media.inputs.download import Progress, silent
 
-MOVED = "moved_to"  # a fact of the video: where its source was seen last
 WINDOW = 8 << 20
 
 
@@ -49,9 +49,6 @@ async def borrow(bench: Bench, file: LocalFile, path: Path, told: Progress) -> N
         raise MediaRefused(
             f"the source {file.path} was changed while it was read: submit it again", code="source_changed"
         )
-
-
-Lend = Callable[[Lease, Mapping[str, Json]], tuple[Path, tuple[int, ...]] | None]
 
 
 def lend(lease: Lease, facts: Mapping[str, Json]) -> tuple[Path, tuple[int, ...]] | None:

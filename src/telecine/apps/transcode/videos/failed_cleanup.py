@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from telecine.apps.transcode.flow import NAME
+from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.videos.recorded_facts import plan_of
 from telecine.engine import Engine
 from telecine.engine.maintenance.retention import free_unfinished

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any, NamedTuple
+from typing import Any
 
-from telecine.apps.transcode.flow import NAME
+from telecine.api.uploads.handler import Wishes
+from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.spec import UPLOAD, TranscodeSpec, digest, parse
 from telecine.apps.transcode.videos.source_policy import check_wishes
-from telecine.apps.transcode.videos.start import KIND, LOOK_BACK, is_there, mark_of, video_id
+from telecine.apps.transcode.videos.start import LOOK_BACK, is_there, mark_of, video_id
+from telecine.apps.transcode.videos.upload_check import looker_of
 from telecine.engine import Engine, Submission
 from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.delete_subject import gone_since
@@ -22,7 +24,9 @@ from telecine.errors import BadSpec
 from telecine.facts import JobId, Status
 from telecine.graph import Graph
 from telecine.json_limits import check_json
+from telecine.settings import Settings
 from telecine.store import Ask, Steps
+from telecine.wiring import Parts
 
 # What browsers' clients say of a file by themselves, and what senders remark for their own use.
 REMARKS = ("filename", "filetype", "type", "relativePath", "lastModified")
@@ -32,11 +36,21 @@ MOST_NAME = 255
 NAMELESS = "upload"
 
 
-class Wishes(NamedTuple):
-    """How the film is called, and what shall be made of it."""
+class FilmUploads:
+    """Takes uploads: each becomes a video with a job."""
 
-    name: str
-    spec: dict[str, Any]
+    def __init__(self, parts: Parts) -> None:
+        self._engine = parts.engine
+        self._look = looker_of(parts)
+
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
+        return wishes_of(said, settings.ladders, settings.ladder)
+
+    async def check(self, handle: int, size: int) -> None:
+        await self._look(handle, size)
+
+    async def finish(self, upload: Upload, sha256: str) -> None:
+        await become(self._engine, upload, sha256)
 
 
 def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any], usual_ladder: str) -> Wishes:

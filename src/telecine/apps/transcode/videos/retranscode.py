@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from telecine.apps.transcode.flow import NAME
+from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.videos.recorded_facts import plan_of
-from telecine.apps.transcode.videos.start import KIND, Begun
+from telecine.apps.transcode.videos.start import Begun
 from telecine.engine import Engine, Submission
 from telecine.engine.queries.view_models import SubjectView
 from telecine.errors import BadSpec, NotFound, WrongState

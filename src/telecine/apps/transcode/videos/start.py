@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from telecine.apps.transcode.flow import NAME
+from telecine.apps.transcode.names import KIND, MOVED, NAME
 from telecine.apps.transcode.spec import TranscodeSpec, digest, parse
-from telecine.apps.transcode.stages.source_lending import MOVED
 from telecine.apps.transcode.videos.recorded_facts import plan_of
 from telecine.engine import Engine, Submission
 from telecine.engine.jobs.delete_subject import gone_since
@@ -21,7 +20,6 @@ from telecine.errors import BadSpec, MediaRefused, NotFound
 from telecine.facts import JobId, Status
 from telecine.media.inputs import hash_file, is_remote
 
-KIND = "video"
 LOOK_BACK = 20
 # To open such a job again would lead to the same end: what it has recorded is the fault. It is made anew.
 BEYOND_REPAIR = ("bad_segment", "bad_playlist", "incomplete", "artifact_missing", "version_changed", "source_changed")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from telecine.apps.transcode.names import KIND
 from telecine.apps.transcode.plan import Plan
 from telecine.apps.transcode.stages.publish import facts_of
 from telecine.apps.transcode.stages.stage_inputs import PLAN
-from telecine.apps.transcode.videos.start import KIND
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.jobs import versions

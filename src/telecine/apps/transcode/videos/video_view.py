@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from telecine.apps.transcode.flow import NAME
+from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.stages.pictures import THUMBS
 from telecine.apps.transcode.videos.progress import Progress, progress_of
-from telecine.apps.transcode.videos.start import KIND
 from telecine.apps.transcode.videos.status import Step, VideoStatus, beside, status_of, steps_of
 from telecine.engine import Engine
 from telecine.engine.queries.subjects import cursor_after

@@ -12,15 +12,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from telecine.apps.transcode.encoder_probe import encodes, said_to
 from telecine.cli.commands.doctor_disk import Check
-from telecine.errors import ChildFailed
+from telecine.errors import ChildFailed, TelecineError
 from telecine.media.child.sandbox.canary import Canary
 from telecine.media.ladders.encoder_families import FAMILIES
+from telecine.media.ladders.ladder_spec import check_ladders, read_ladder
 from telecine.media.orders import Limits
 from telecine.media.sandbox_layers import offered
-from telecine.worker.media.encoder_probe import encodes, said_to
 
 if TYPE_CHECKING:
+    from telecine.settings import Settings
     from telecine.world import World
 
 CANARY_MEMORY = 1 << 30
@@ -39,12 +41,22 @@ WALLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 
 
-async def examine_media(world: World) -> AsyncIterator[Check]:
+async def examine_media(settings: Settings, world: World) -> AsyncIterator[Check]:
+    yield _ladder(settings)
     yield _libraries()
     with TemporaryDirectory(prefix="telecine-doctor-") as folder:
         for check in await _sandbox(Path(folder), world):
             yield check
         yield await _encoders(world)
+
+
+def _ladder(settings: Settings) -> Check:
+    try:
+        check_ladders(settings.ladder, settings.ladders)
+    except TelecineError as error:
+        return Check("ladder", "wrong", str(error))
+    names = ", ".join(step.name or "source" for step in read_ladder(settings.ladder, settings.ladders))
+    return Check("ladder", "ok", f"{settings.ladder}: {names}")
 
 
 def _libraries() -> Check:

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.videos.start import begin
+from telecine.apps.transcode.videos.upload_check import Looker, looker_of
 from telecine.engine.maintenance.watch_folders import Watched
 from telecine.errors import LockHeld, MediaRefused, Refused
 from telecine.facts import MINUTE
 from telecine.locks.guard import lock
 from telecine.store.text import is_storable
 from telecine.wiring import Parts, make_locks
-from telecine.wiring.upload_service import Looker, looker_of
 
 log = logging.getLogger(__name__)
 
