@@ -136,7 +136,11 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
     return {
         "claim": {**claim, "request": "r"},
         "claim_hinted": {**claim, "request": "s", "hinted": held},
-        "claim_after": {**claim, "request": "t", "after_rank": 1_000_000, "after_id": 7},
+        **(
+            {"claim_after": {**claim, "request": "t", "after_rank": 1_000_000, "after_id": 7}}
+            if bed.is_postgres
+            else {}
+        ),
         "lane_heads": {"lanes": lanes["lanes"], "wanted": 20},
         "glance": lanes,
         "overlooked": {"worker": bed.worker, "request": "r", **lanes},

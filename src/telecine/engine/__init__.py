@@ -20,7 +20,6 @@ from telecine.engine.jobs.submit import Submission, Submitted, Wanted, submit
 from telecine.engine.leases import claim as claiming
 from telecine.engine.leases import lease_operations, recovery, task_inputs
 from telecine.engine.leases import sweep as sweeping
-from telecine.engine.leases.claim_cursor import Bookmarks
 from telecine.engine.leases.settle_batch import Reception
 from telecine.engine.leases.sweep import Sweep
 from telecine.engine.maintenance.background import Duties
@@ -85,7 +84,6 @@ class Engine:
         self.duties = Duties(self.world.mono)
         self.shelf = Shelf()
         self.may_hold_seen_lanes = True  # rows of `lane_seen`, perhaps from an earlier process
-        self._bookmarks = Bookmarks(self.world.mono)
         self._reception = Reception(store, self.shelf, self.world)
         self._slots = task_inputs.Slots(store, self.world)
         self.views = Views(store, self.shelf)
@@ -188,11 +186,10 @@ class Engine:
 
     async def claim(self, worker: WorkerId, request: str, lanes: Mapping[str, str], wanted: int) -> list[Lease]:
         """Lease up to `wanted` tasks of these lanes (lane -> flow); a repeated request gets the same ones."""
-        ask = claiming.Claim(worker, request, lanes, wanted, self.lease, after=self._bookmarks.find(lanes))
+        ask = claiming.Claim(worker, request, lanes, wanted, self.lease)
         if self.hints is not None:
             ask = await claiming.hinted(self.hints, ask)
         rows = await self.store.run(lambda: claiming.claim(ask))
-        self._bookmarks.put(ask, rows)
         halted = {row["job_id"] for row in rows if row["halted"]}
         rows = [row for row in rows if not row["halted"]] if halted else rows
         for job_id in halted:

@@ -28,8 +28,7 @@ class Hints(Protocol):
 class Claim:
     """A worker asks for up to `wanted` tasks of its lanes. A repeated `request` gets the same leases.
 
-    `hinted`: tasks to look at first; None where nobody gives hints. `after`: rank and id of the task where the walk may
-    begin, if there is enough behind it; None: at the beginning.
+    `hinted`: tasks to look at first; None without hints.
     """
 
     worker: WorkerId
@@ -38,7 +37,6 @@ class Claim:
     wanted: int
     ttl: Millis
     hinted: Sequence[int] | None = None
-    after: tuple[int, int] | None = None
 
 
 def claim(ask: Claim) -> Steps[Rows]:
@@ -47,9 +45,6 @@ def claim(ask: Claim) -> Steps[Rows]:
     rows: Rows
     if ask.hinted is not None:
         rows = yield Ask("claim_hinted", {**params, "hinted": list(ask.hinted)}, whole=True)
-    elif ask.after is not None:
-        rank, task_id = ask.after
-        rows = yield Ask("claim_after", {**params, "after_rank": rank, "after_id": task_id}, whole=True)
     else:
         rows = yield Ask("claim", params, whole=True)
     return rows
