@@ -70,7 +70,7 @@ async def transcode(film: Path, folder: Path, slots: int, *, chunk: int | None, 
     async with open_engine(settings_in(folder, slots)) as parts:
         flows = built_in_flows(parts.settings)
         for flow in flows:
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
         checking = Checking()
         worker = make_worker(replace(parts, tracing=checking), flows)
         running = asyncio.create_task(worker.run())
@@ -78,7 +78,7 @@ async def transcode(film: Path, folder: Path, slots: int, *, chunk: int | None, 
             await asyncio.sleep(LOOK_SECONDS)
         touched = await asyncio.to_thread(touch_memory)
         begun = time.monotonic()
-        [job] = await parts.engine.submit_many([Submission(flow="transcode", spec=spec)])
+        [job] = await parts.engine.jobs.submit_many([Submission(flow="transcode", spec=spec)])
         if until_first:
             told: dict[str, Any] = {"first_segment": await _first_segment(parts, job.job_id, begun)}
         else:

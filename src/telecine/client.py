@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from telecine.engine import Submission, Submitted
-from telecine.engine.accounts.keys import Keys
 from telecine.engine.events.stream import Event, Heartbeat, Reset
 from telecine.engine.leases.remote_workers import Remotes
 from telecine.engine.queries import job_watch
@@ -28,13 +27,12 @@ from telecine.flow import Flow
 from telecine.locks import Held
 from telecine.locks.guard import lock
 from telecine.settings import Settings, load
-from telecine.store import ask
-from telecine.store.caller_transaction import Transaction, run_within
 from telecine.wiring import Parts, make_locks, open_engine
 
 if TYPE_CHECKING:
     from telecine.apps.transcode.videos.status import VideoStatus
     from telecine.apps.transcode.videos.video_view import Video, VideoPage
+    from telecine.engine.jobs.job_operations import Transaction
 
 When = datetime | Instant
 
@@ -67,23 +65,22 @@ class Client:
 
     async def now(self) -> Instant:
         """The database's clock, which is the one that counts."""
-        [row] = await ask(self._parts.store, "pulse_get", {})
-        return int(row["now"])
+        return (await self._engine.views.pulse()).now
 
     # -- flows -----------------------------------------------------------------------------------
 
     async def register(self, flow: Flow) -> None:
         """Make a flow known to the database. Workers do it for the flows that they serve."""
-        await self._engine.register(flow)
+        await self._engine.jobs.register(flow)
         self._registered.add(flow)
 
     async def pause(self, flow: str) -> None:
         """Let no task of this flow start; what runs goes on."""
-        await self._engine.pause(flow, True)
+        await self._engine.jobs.pause(flow, True)
 
     async def resume(self, flow: str) -> None:
         """Let the tasks of a paused flow start again."""
-        await self._engine.pause(flow, False)
+        await self._engine.jobs.pause(flow, False)
 
     # -- jobs ------------------------------------------------------------------------------------
 
@@ -132,20 +129,19 @@ class Client:
     ) -> list[Submitted]:
         """Submit thousands of jobs at once: all of them, or none."""
         if transaction is None:
-            return await self._engine.submit_many(wanted)
-        known = await self._engine.with_flows(wanted)
-        return await run_within(self._parts.store, transaction, lambda: self._engine.submission(known))
+            return await self._engine.jobs.submit_many(wanted)
+        return await self._engine.jobs.submit_within(transaction, wanted)
 
     async def cancel(self, job_id: int, *, reason: str = "cancelled", actor: str = "") -> Status:
         """End the job: what has not begun at once, what runs with its worker's next beat."""
-        return await self._engine.cancel(JobId(job_id), reason=reason, actor=actor)
+        return await self._engine.jobs.cancel(JobId(job_id), reason=reason, actor=actor)
 
     async def retry(self, job_id: int, *, generation: int | None = None, actor: str = "") -> None:
         """Open a failed or cancelled job again; what was done stays done.
 
         With the `generation` that has failed, a repeat changes nothing: it can be said again until it is answered.
         """
-        await self._engine.retry(JobId(job_id), generation=generation, actor=actor)
+        await self._engine.jobs.retry(JobId(job_id), generation=generation, actor=actor)
 
     async def edit(
         self,
@@ -156,7 +152,7 @@ class Client:
         run_at: When | None = None,
     ) -> None:
         """Change the priority or the earliest start of an unfinished job, if it is still at `version`."""
-        await self._engine.edit(JobId(job_id), version=version, priority=priority, run_at=instant(run_at))
+        await self._engine.jobs.edit(JobId(job_id), version=version, priority=priority, run_at=instant(run_at))
 
     async def job(self, job_id: int) -> JobView:
         """One job in full; `NotFound` if there is none."""
@@ -242,16 +238,14 @@ class Client:
 
     async def delete_video(self, video_id: str, *, actor: str = "") -> None:
         """Cancel its jobs and hide it for good; its bytes go when the last worker has let go of it."""
-        from telecine.engine.jobs.delete_subject import delete  # noqa: PLC0415 - as above
-
-        await delete(self._engine, ("video", video_id), actor=actor)
+        await self._engine.subjects.delete(("video", video_id), actor=actor)
 
     # -- workers and locks -----------------------------------------------------------------------
 
     async def set_worker_mode(self, worker: int, mode: Mode, *, revoke: bool = False) -> None:
         """Drain, disable or enable a worker: a disabled one's tasks go to others. `revoke` shuts it and its key out."""
         if revoke:
-            await Remotes(self._engine).revoke(WorkerId(worker), Keys(self._parts.store, self._parts.world))
+            await Remotes(self._engine).revoke(WorkerId(worker), self._engine.keys)
         else:
             await self._engine.set_mode(WorkerId(worker), mode)
 

@@ -24,7 +24,7 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_health_says_how_many_workers_and_jobs_there_are(front: Front) -> None:
     await front.flow()
-    await front.parts.engine.submit("film")
+    await front.parts.engine.jobs.submit("film")
     await front.bed.enlist("w")
 
     answer = await front.nobody.get("/health")

@@ -95,7 +95,7 @@ async def test_the_story_of_a_fleet_in_numbers(front: Front) -> None:
 async def test_two_servers_count_an_event_once(front: Front) -> None:
     await a_story(front)
     other = await front.bed.another_engine()
-    tallies = [Tally(engine.store, engine.events, front.parts.world) for engine in (front.parts.engine, other)]
+    tallies = [Tally(engine._store, engine.events, front.parts.world) for engine in (front.parts.engine, other)]
 
     for _ in range(4):
         await asyncio.gather(*(one.count() for one in tallies * 2))

@@ -160,7 +160,7 @@ async def test_a_restart_takes_nothing_twice_and_what_has_ended_badly_is_not_tri
     await night.looks()
     await night.looks(SETTLE)
     [job] = await jobs_of(front)
-    await front.parts.engine.cancel(job["id"])
+    await front.parts.engine.jobs.cancel(job["id"])
 
     again = Night(front, night.folder)
     taken = [await again.looks(), await again.looks(SETTLE), await again.looks(SETTLE)]

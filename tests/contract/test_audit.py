@@ -68,12 +68,12 @@ async def rich(scene: Scene) -> None:
     await scene.fail_for_good(leases["poster", 0])
     await scene.settle(leases["cut", 1], Failed("wobbly"))
     waiting = await scene.submit(after=(first,))
-    await scene.engine.cancel(await scene.submit(skip=("poster",)))
+    await scene.engine.jobs.cancel(await scene.submit(skip=("poster",)))
     failed = await scene.submit()
     other = await scene.enlist("bob")
     [lease] = await scene.claim(1, other)
     await scene.fail_for_good(lease)
-    await scene.engine.retry(failed)
+    await scene.engine.jobs.retry(failed)
     await scene.settle(await scene.claim(1, other), Done(stop=True))
     await scene.submit(run_at=scene.now + HOUR)
     assert waiting
@@ -132,7 +132,7 @@ async def test_the_audit_finds_nothing_at_any_moment_of_a_jobs_life(scene: Scene
             scene.pass_time(HOUR)
     for job in (await scene.views.jobs()).items:
         if job.status == "failed":
-            await scene.engine.retry(job.id)
+            await scene.engine.jobs.retry(job.id)
             assert await auditor.look_at_everything() == ()
     await scene.run_all()
     assert await auditor.look_at_everything() == ()

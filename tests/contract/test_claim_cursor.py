@@ -33,7 +33,7 @@ async def begun(bed: Bed) -> Clock:
 
 
 async def submitted(bed: Bed, count: int, priority: int = 5) -> list[int]:
-    jobs = await bed.engine.submit_many([Submission(flow="film", priority=priority)] * count)
+    jobs = await bed.engine.jobs.submit_many([Submission(flow="film", priority=priority)] * count)
     return [job.job_id for job in jobs]
 
 

@@ -43,7 +43,7 @@ async def saying(bed: Bed, *results: Any) -> AsyncIterator[tuple[Held, list[Leas
     for statement in TRIGGER if bed.is_postgres else SQLITE_TRIGGER:
         await bed.sql(statement)
     await bed.enact(LINE)
-    await bed.engine.submit_many([Submission(flow="film")] * len(results))
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * len(results))
     leases = await bed.claim(len(results))
     held = Held()
     outbox = Outbox(bed.engine, held, World(dice=Loaded()), lambda: None)

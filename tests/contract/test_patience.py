@@ -99,7 +99,7 @@ async def test_a_cancelled_job_skips_nothing(bed: Bed) -> None:
     await begun(bed, RARE)
     [job] = await bed.sql("select id from job")
 
-    await bed.engine.cancel(job["id"])
+    await bed.engine.jobs.cancel(job["id"])
     await waited(bed, 60)
 
     assert await states(bed) == ["done", "cancelled", "cancelled"]
@@ -185,11 +185,11 @@ async def test_a_worker_with_other_labels_does_not_hold_patience_up(bed: Bed) ->
 
 async def test_while_a_flow_is_paused_patience_does_not_count(bed: Bed) -> None:
     await begun(bed, RARE)
-    await bed.engine.pause("film")
+    await bed.engine.jobs.pause("film")
 
     await waited(bed, 100)
     before = await states(bed)
-    await bed.engine.pause("film", paused=False)
+    await bed.engine.jobs.pause("film", paused=False)
     await waited(bed, 60)
 
     assert (before, await states(bed)) == (["done", "ready", "new"], ["done", "skipped", "ready"])

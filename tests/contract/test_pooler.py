@@ -63,13 +63,13 @@ def test_workers_submitters_and_readers_share_two_connections(
             settings = settings_for(address, tmp_path)
             async with open_engine(settings) as here, open_engine(settings) as there:
                 engine = here.engine
-                await engine.register(relay())
+                await engine.jobs.register(relay())
                 worker = make_worker(there, [relay()])
                 working = asyncio.create_task(worker.run())
                 half = range(JOBS // 2)
-                singly = [engine.submit("relay", {"n": n}) for n in half]
+                singly = [engine.jobs.submit("relay", {"n": n}) for n in half]
                 made = [one.job_id for one in await asyncio.gather(*singly)]
-                made += [one.job_id for one in await engine.submit_many([Submission(flow="relay") for _ in half])]
+                made += [one.job_id for one in await engine.jobs.submit_many([Submission(flow="relay") for _ in half])]
                 while {(await engine.views.job(job)).status for job in made} != {Status.COMPLETED}:
                     await asyncio.gather(*(engine.views.job(job) for job in made))
                     await engine.views.stats()

@@ -73,11 +73,11 @@ async def test_an_old_job_moves_to_the_archive_and_is_found_as_before(scene: Sce
 async def test_only_jobs_that_ended_long_enough_ago_are_moved(scene: Scene) -> None:
     await scene.enact(SONG)
     old = await scene.submit("song")
-    await scene.engine.cancel(old)
+    await scene.engine.jobs.cancel(old)
     still_open = await scene.submit("song")
     scene.pass_time(30 * DAY)
     just = await scene.submit("song")
-    await scene.engine.cancel(just)
+    await scene.engine.jobs.cancel(just)
     scene.pass_time(1)
 
     retired = await retire_all(scene)
@@ -93,7 +93,7 @@ async def test_batches_take_the_oldest_first_and_may_end_between_any_two(scene: 
     jobs = []
     for _ in range(5):
         jobs.append(await scene.submit("song"))
-        await scene.engine.cancel(jobs[-1])
+        await scene.engine.jobs.cancel(jobs[-1])
         scene.pass_time(1)
     scene.pass_time(LONG)
 
@@ -216,7 +216,7 @@ async def test_a_job_that_was_retried_meanwhile_is_not_moved(scene: Scene) -> No
     await scene.fail_for_good((await scene.claim())[0])
     scene.pass_time(LONG)
     old = (await scene.sql("select id, ended_at, generation, 1 as tasks from job"))[0]
-    await scene.engine.retry(job_id)
+    await scene.engine.jobs.retry(job_id)
     await scene.fail_for_good((await scene.claim())[0])
     scene.pass_time(LONG)
 

@@ -32,12 +32,12 @@ async def test_an_idempotency_key_lives_thirty_days_beyond_the_end_of_its_job(sc
     scene.pass_time(29 * DAY)
 
     early = await retire_all(scene, ages)
-    same = await scene.engine.submit("song", key="k")
+    same = await scene.engine.jobs.submit("song", key="k")
     with pytest.raises(KeyReused):
-        await scene.engine.submit("song", {"other": 1}, key="k")
+        await scene.engine.jobs.submit("song", {"other": 1}, key="k")
     scene.pass_time(2 * DAY)
     late = await retire_all(scene, ages)
-    fresh = await scene.engine.submit("song", key="k")
+    fresh = await scene.engine.jobs.submit("song", key="k")
 
     assert (early.jobs, early.keys) == (1, 0)
     assert (same.job_id, same.created) == (job_id, False)
@@ -200,10 +200,10 @@ async def test_an_archived_job_says_so_when_it_is_to_be_changed(scene: Scene) ->
     assert (await retire_all(scene)).jobs == 1
 
     engine = scene.engine
-    for asked in (engine.retry(job_id), engine.cancel(job_id), engine.edit(job_id, priority="high")):
+    for asked in (engine.jobs.retry(job_id), engine.jobs.cancel(job_id), engine.jobs.edit(job_id, priority="high")):
         with pytest.raises(
             WrongState, match=f"job {job_id} was archived: it can be read, not changed; submit it again"
         ):
             await asked
     with pytest.raises(NotFound, match="there is no job 4711"):
-        await engine.retry(JobId(4711))
+        await engine.jobs.retry(JobId(4711))

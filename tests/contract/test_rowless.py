@@ -39,7 +39,7 @@ async def findings(bed: Bed) -> tuple[Finding, ...]:
 async def test_a_plain_job_that_goes_well_never_has_another_row(bed: Bed) -> None:
     await bed.enact(SONG)
     one = await bed.submit("song", owner="ann", spec={"key": "c"})
-    await bed.engine.submit_many([Submission(flow="song", owner=who) for who in ("ann", "bob")])
+    await bed.engine.jobs.submit_many([Submission(flow="song", owner=who) for who in ("ann", "bob")])
     leases = await bed.claim(3)
     running = await bed.job(one)
     for lease in leases:
@@ -75,11 +75,11 @@ async def test_a_job_of_which_there_is_more_to_say_has_rows_from_the_start(bed: 
 
 
 async def _cancel(bed: Bed, lease: Lease) -> None:
-    await bed.engine.cancel(lease.job_id)
+    await bed.engine.jobs.cancel(lease.job_id)
 
 
 async def _edit(bed: Bed, lease: Lease) -> None:
-    await bed.engine.edit(lease.job_id, priority=9)
+    await bed.engine.jobs.edit(lease.job_id, priority=9)
 
 
 async def _fail(bed: Bed, lease: Lease) -> None:

@@ -25,7 +25,7 @@ async def told(stream: Stream, after: int = 0) -> list[Event]:
 
 async def with_jobs(scene: Scene, jobs: int) -> list[int]:
     await scene.enact(SONG)
-    return [one.job_id for one in await scene.engine.submit_many([Submission(flow="song")] * jobs)]
+    return [one.job_id for one in await scene.engine.jobs.submit_many([Submission(flow="song")] * jobs)]
 
 
 @alone_on_postgres

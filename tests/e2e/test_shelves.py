@@ -56,7 +56,7 @@ async def working(url: str, options: WorkerOptions) -> AsyncIterator[Engine]:
             yield engine
 
         for flow in (shelves, spoilt):
-            await engine.register(flow)
+            await engine.jobs.register(flow)
         worker = Worker(engine, LocalBell(), [shelves, spoilt], options, World(), beat_words)
         running = asyncio.ensure_future(worker.run())
         try:
@@ -69,7 +69,7 @@ async def working(url: str, options: WorkerOptions) -> AsyncIterator[Engine]:
 def test_every_handler_finds_what_another_stage_has_kept(sqlite_url: str, place: Place) -> None:
     async def scene() -> None:
         async with working(sqlite_url, place.options) as engine:
-            job = await engine.submit("shelves")
+            job = await engine.jobs.submit("shelves")
 
             assert await ended(engine, job.job_id) == ["completed"]
 
@@ -93,7 +93,7 @@ def test_every_handler_finds_what_another_stage_has_kept(sqlite_url: str, place:
 def test_a_later_attempt_adopts_only_what_is_whole(sqlite_url: str, place: Place, tmp_path: Path) -> None:
     async def scene() -> None:
         async with working(sqlite_url, place.options) as engine:
-            job = await engine.submit("spoilt", {"folder": str(tmp_path)})
+            job = await engine.jobs.submit("spoilt", {"folder": str(tmp_path)})
             await until(lambda: tries(engine))
             keys = {row["name"]: row["key"] for row in await rows(engine, "select name, key from artifact")}
             for name, content in (("changed", b"x" * 10_000), ("shorter", b"x")):

@@ -54,7 +54,7 @@ async def stage(post: Outpost) -> AsyncIterator[Stage]:
     ):
         own = Stage(parts.engine, FarWords(server, barred, world, wait=0.0), proxy)
         own.worker = await own.words.enlist(registration(lanes=tuple(LANES)))
-        await parts.engine.submit("quick")
+        await parts.engine.jobs.submit("quick")
         yield own
         await own.words.retire(own.worker)
 

@@ -58,8 +58,8 @@ KINDS: dict[str, dict[str, str]] = {
 async def fill(bed: Bed, sizes: Sizes) -> None:
     """Everything in a few statements; then the worker's own fifty leases are `1`…`50` of the running ones."""
     await bed.enact(a_flow("cut"), a_flow("sing", name="opera"), a_flow("hang", name="still"))
-    await bed.engine.pause("still")
-    flow_id = bed.engine._flows["film"][0]
+    await bed.engine.jobs.pause("still")
+    flow_id = bed.engine.jobs._flows["film"][0]
     total = sum(vars(sizes).values())
     series = "with recursive n (i) as (select 0 union all select i + 1 from n where i < {last})"
     outcome = f"case when i * {PER_JOB} < {sizes.finished} then 'completed' end"

@@ -98,7 +98,7 @@ class Situation:
         return lambda: registration.mode(self.bed.worker, mode, False)
 
     def submit(self, **options: Any) -> Make:
-        flow_id, graph = self.bed.engine._flows["opera"]
+        flow_id, graph = self.bed.engine.jobs._flows["opera"]
         wanted: list[tuple[Submission, int, Graph]] = [(Submission(flow="opera", **options), flow_id, graph)]
         return lambda: submit(wanted)
 

@@ -19,8 +19,6 @@ from telecine.api import House, create_app
 from telecine.api.http.rate_limits import Rates
 from telecine.apps.transcode.flow import NAME as TRANSCODE
 from telecine.apps.transcode.videos.source_policy import Allowing
-from telecine.engine.accounts.keys import Keys
-from telecine.engine.uploads.records import Uploads
 from telecine.errors import WorkerRevoked
 from telecine.flow import Flow
 from telecine.media.ladders.ladder_spec import check_ladders
@@ -77,7 +75,7 @@ async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Calla
     own = built_in_flows(settings)
     sources = [source_of(name) for name in settings.flows]
     for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
-        await wait_for(partial(parts.engine.register, flow), parts.world)
+        await wait_for(partial(parts.engine.jobs.register, flow), parts.world)
     house = open_house(parts)
     async with AsyncExitStack() as open_now:
         await open_now.enter_async_context(housekeeping(parts, sweep=True))
@@ -100,7 +98,7 @@ def open_house(parts: Parts) -> House:
     artifacts = open_artifacts(settings)
     return House(
         engine=parts.engine,
-        keys=Keys(parts.store, parts.world),
+        keys=parts.engine.keys,
         artifacts=artifacts,
         settings=settings,
         world=parts.world,
@@ -116,7 +114,7 @@ def open_house(parts: Parts) -> House:
             TRANSCODE: Allowing(
                 settings.source_folders,
                 settings.ladders,
-                Uploads(parts.store).find,
+                parts.engine.uploads().find,
                 usual_ladder=settings.ladder,
                 private=settings.allow_private_sources,
             )

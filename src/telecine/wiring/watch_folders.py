@@ -18,11 +18,10 @@ from pathlib import Path
 
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.videos.start import begin
-from telecine.engine.maintenance.watch_folders import Watched
 from telecine.errors import LockHeld, MediaRefused, Refused
 from telecine.facts import MINUTE
+from telecine.json_text import is_storable
 from telecine.locks.guard import lock
-from telecine.store.text import is_storable
 from telecine.wiring import Parts, make_locks
 from telecine.wiring.upload_service import Looker, looker_of
 
@@ -80,7 +79,7 @@ class Watcher:
         self._engine = parts.engine
         self._mono = parts.world.mono
         self._settle = parts.settings.watch_settle_seconds
-        self._watched = Watched(parts.store)
+        self._watched = parts.engine.watched_files
         self._looker = looker
         self._since: dict[str, tuple[str, float]] = {}  # what files look like, and since when
         self._known: dict[str, str] = {}  # what they looked like when they were taken

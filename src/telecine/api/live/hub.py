@@ -23,7 +23,7 @@ from telecine.api.live.periodic import ALIVE, KEYS, Ticking
 from telecine.api.live.reader import Reader
 from telecine.api.live.ring import Given, Ring, worded
 from telecine.api.live.sse_events import ENDS
-from telecine.engine.events.event_context import Announcer, Page, Told
+from telecine.engine.events.event_context import Page, Told
 from telecine.engine.events.stream import Reset
 from telecine.engine.queries.view_models import Subject
 from telecine.errors import StoreError, TooMany
@@ -46,7 +46,7 @@ class Hub:
     def __init__(self, house: House) -> None:
         engine = house.engine
         self.house = house
-        self.announcer = Announcer(engine.store, engine.events, engine.shelf)
+        self.announcer = engine.announcer()
         self.ring = Ring()
         self.fleet = Fleet()
         self.readers: set[Reader] = set()

@@ -38,14 +38,14 @@ async def get_flow(flow: FlowPath, who: Owner, house: Here) -> Response:
 @router.post("/{flow}/pause", response_model=FlowView, responses=answers(401, 403, 404, 429))
 async def pause_flow(flow: FlowPath, who: Admin, house: Here) -> Response:
     """Let no task of this flow start; what runs goes on."""
-    await house.engine.pause(flow, True)
+    await house.engine.jobs.pause(flow, True)
     return answer(await _flow(house, flow))
 
 
 @router.post("/{flow}/resume", response_model=FlowView, responses=answers(401, 403, 404, 429))
 async def resume_flow(flow: FlowPath, who: Admin, house: Here) -> Response:
     """Let the tasks of a paused flow start again."""
-    await house.engine.pause(flow, False)
+    await house.engine.jobs.pause(flow, False)
     return answer(await _flow(house, flow))
 
 

@@ -88,11 +88,11 @@ class AlertKey(BaseModel):
 
 
 def webhooks_of(house: House) -> Webhooks:
-    return Webhooks(house.engine.store, house.world, private=house.settings.allow_private_webhooks)
+    return house.engine.webhooks(house.settings.allow_private_webhooks)
 
 
 def deliveries_of(house: House) -> Deliveries:
-    return Deliveries(house.engine.store, house.world, stream=house.engine.events)
+    return house.engine.deliveries
 
 
 @router.post(

@@ -18,7 +18,7 @@ from telecine.api.uploads.disk import Busy, Disk, Lost, Slot
 from telecine.api.uploads.tus import Checksum, TusError
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
-from telecine.engine.uploads.records import CHECKING, DONE, NewUpload, Upload, Uploads
+from telecine.engine.uploads.records import CHECKING, DONE, NewUpload, Upload
 from telecine.errors import NotFound, TooLarge
 from telecine.facts import HOUR
 from telecine.settings import Settings
@@ -36,7 +36,7 @@ class Desk:
         self.settings = settings
         self.most = settings.max_source_bytes
         self._life = round(settings.upload_hours * HOUR)
-        self.uploads = Uploads(engine.store, self._life, settings.upload_quota_bytes)
+        self.uploads = engine.uploads(self._life, settings.upload_quota_bytes)
         self._disk = Disk(settings.uploads, settings.upload_reserve_bytes)
         self._world = engine.world
         self._duties = engine.duties

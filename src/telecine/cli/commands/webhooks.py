@@ -32,12 +32,11 @@ webhooks = typer.Typer(no_args_is_help=False, help="List webhooks; make, test or
 
 @asynccontextmanager
 async def _office(database: str | None) -> AsyncIterator[tuple[Webhooks, Deliveries]]:
-    from telecine.engine.webhooks.deliveries import Deliveries
     from telecine.wiring import open_engine
     from telecine.wiring.webhook_sending import open_webhooks
 
     async with open_engine(settings_for(database).settings, create=False) as parts:
-        yield open_webhooks(parts), Deliveries(parts.store, parts.world)
+        yield open_webhooks(parts), parts.engine.deliveries
 
 
 @webhooks.callback(invoke_without_command=True)

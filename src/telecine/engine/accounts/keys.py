@@ -22,8 +22,8 @@ from telecine.engine.queries.timeline import after, limited, page
 from telecine.engine.queries.view_models import Page
 from telecine.errors import Conflict, KeyInvalid, NotFound
 from telecine.facts import DAY, MINUTE, Instant, Json, Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps, Store
-from telecine.store.text import dumps
 from telecine.world import World
 
 ID_CHARS = 12
@@ -206,6 +206,12 @@ class Keys:
     async def revoke_if_valid(self, key_id: str) -> None:
         """The same for whoever does not care if somebody else did it before."""
         await self._store.run(lambda: _asked("key_revoke", {"id": key_id, "owner": None}))
+
+    async def spend_ticket(self, text: str) -> Caller:
+        """Whose ticket this is; `KeyInvalid` if it was used before, is too old, or its key is no longer valid."""
+        from telecine.engine.accounts.tickets import spend  # noqa: PLC0415 - it imports this module
+
+        return await spend(self._store, text)
 
     async def is_locked_out(self) -> bool:
         """Whether nobody could log in: no administrator has a key or a session."""

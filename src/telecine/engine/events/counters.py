@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 
 from telecine.engine.events.stream import Stream
 from telecine.facts import Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Rows, Steps, Store, Write
-from telecine.store.text import dumps
 from telecine.world import World
 
 AT_ONCE = 2_000

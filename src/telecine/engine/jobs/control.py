@@ -15,8 +15,8 @@ from telecine.engine.queries.ownership import no_job, owners
 from telecine.errors import DedupeTaken, NotFound, VersionMismatch, WrongState
 from telecine.facts import Instant, JobId, State, Status
 from telecine.graph import Graph, StageRow, job_phase
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps, Write
-from telecine.store.text import dumps
 
 
 def _hold(job_id: int) -> Steps[Row]:

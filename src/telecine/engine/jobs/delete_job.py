@@ -8,8 +8,8 @@ shown to nobody; bytes go with the rows, hence after the last lease, and never t
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from telecine.engine import Engine
 from telecine.engine.jobs import control, job_rows
 from telecine.engine.jobs.graph_cache import Shelf
 from telecine.engine.maintenance.retention import Ages, Retired, documents_of, move
@@ -17,16 +17,19 @@ from telecine.engine.queries.ownership import no_job
 from telecine.facts import JobId, Millis, Status
 from telecine.store import Ask, Row, Steps, Store
 
+if TYPE_CHECKING:
+    from telecine.engine import Engine
+
 BATCH = 50
 
 
 async def delete(engine: Engine, job_id: JobId, *, actor: str = "") -> bool:
     """True if the job is gone; false while some of its tasks still have to end."""
-    status = await engine.store.run(lambda: _wish(job_id, engine.shelf, actor))
+    status = await engine._store.run(lambda: _wish(job_id, engine.shelf, actor))
     if not status.is_final:
         return False
-    await engine.release_waiting([job_id])
-    return await _put_away(engine.store, engine.shelf, job_id, Ages().versions)
+    await engine.jobs.release_waiting([job_id])
+    return await _put_away(engine._store, engine.shelf, job_id, Ages().versions)
 
 
 async def put_away_deleted(store: Store, shelf: Shelf, version_age: Millis) -> Retired:

@@ -12,8 +12,8 @@ from telecine.engine.jobs.ledger import Ledger, Move, is_required, job_error, wr
 from telecine.engine.jobs.ready_tasks import pieces_of
 from telecine.facts import STATES, Done, Json, Piece, State, Status
 from telecine.graph import Graph, StageRow, advance
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps
-from telecine.store.text import dumps
 
 _STAGE = ("job_id", "number", "state", "waits", "total", "remaining", "failed", "cancelled")
 Stages = tuple[StageRow, ...]

@@ -9,8 +9,8 @@ from telecine.engine.jobs.graph_cache import Shelf
 from telecine.errors import NotFound, WorkerRevoked
 from telecine.facts import Json, Mode, WorkerId
 from telecine.graph import Graph
+from telecine.json_text import dumps
 from telecine.store import Ask, Steps
-from telecine.store.text import dumps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from telecine.errors import BadSpec, KeyReused, NotAllowed, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json
 from telecine.graph import Graph
 from telecine.json_limits import check_json
+from telecine.json_text import dumps, exact, is_storable
 from telecine.store import Ask, Reserve, Steps, Write
-from telecine.store.text import dumps, exact, is_storable
 
 MOST_SPEC_CHARS = 1_000_000
 LATEST: Instant = 1 << 53

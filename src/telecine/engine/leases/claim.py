@@ -10,8 +10,8 @@ from telecine.engine.jobs.graph_cache import Shelf
 from telecine.errors import BadSpec
 from telecine.facts import Brief, Json, Kept, Lease, Millis, WorkerId
 from telecine.graph import Graph
+from telecine.json_text import loads
 from telecine.store import Ask, Row, Rows, Steps
-from telecine.store.text import loads
 
 
 class Hints(Protocol):

@@ -19,9 +19,9 @@ from telecine.engine.jobs.job_effects import Flags, Standing, effect_of
 from telecine.engine.leases.settle import digest_of
 from telecine.facts import JUST_DONE, Answer, Done, Fact, State, Task, TaskId, Word
 from telecine.graph import Graph, StageRow
+from telecine.json_text import dumps
 from telecine.lifecycle import After, decide
 from telecine.store import Ask, Row, Rows, Steps
-from telecine.store.text import dumps
 
 MOST_REMEMBERED = 10_000
 Known = tuple[Word, Row]

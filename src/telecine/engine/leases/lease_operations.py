@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from telecine.engine.jobs.graph_cache import Shelf
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import ERROR_CHARS, Holding, Kept, Line, Millis, Mode, Orders, State, TaskId, WorkerId
+from telecine.json_text import dumps, storable
 from telecine.store import Ask, Row, Steps, Write
-from telecine.store.text import dumps, storable
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from telecine.engine import Engine
 from telecine.engine.accounts.keys import Keys
 from telecine.engine.jobs import registration as registering
 from telecine.engine.jobs.registration import Registration
@@ -19,6 +18,9 @@ from telecine.engine.leases.claim import lease_of
 from telecine.errors import LeaseLost, NotFound, WorkerGone
 from telecine.facts import Lease, Mode, WorkerId
 from telecine.store import Ask, Row, Steps
+
+if TYPE_CHECKING:
+    from telecine.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Remotes:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._store = engine.store
+        self._store = engine._store
 
     async def enlist(self, key_id: str, request: str, registration: Registration) -> WorkerId:
         """A process begins. The same request again finds the worker that it was before."""

@@ -41,10 +41,10 @@ from telecine.facts import (
 )
 from telecine.graph import Graph, is_plain
 from telecine.json_limits import MAX_PIECES, MAX_TASKS
+from telecine.json_text import dumps
 from telecine.lifecycle import After, decide
 from telecine.retry import Dice
 from telecine.store import Ask, Row, Steps
-from telecine.store.text import dumps
 
 
 @dataclass(frozen=True, slots=True)

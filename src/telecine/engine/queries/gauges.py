@@ -1,5 +1,5 @@
 """Numbers about the fleet as it is now: read from indexes, each count exact up to a cap, so that a look costs little
-however much there is. What has ever happened is counted in `tally.py`."""
+however much there is. What has ever happened is counted in `events/counters.py`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from telecine.engine.leases.recovery import OFFLINE
-from telecine.facts import HOUR, Millis
+from telecine.facts import HOUR, Instant, Millis
 from telecine.graph import from_json
 from telecine.store import Ask, Rows, Steps, Store
 
@@ -102,6 +103,18 @@ async def ping(store: Store) -> None:
         yield Ask("figure_ping", {})
 
     await store.read(steps)
+
+
+class Pulse(NamedTuple):
+    """The database's time, and when the fleet last swept (0: never)."""
+
+    now: Instant
+    swept_at: Instant
+
+
+def pulse() -> Steps[Pulse]:
+    [row] = yield Ask("pulse_get", {})
+    return Pulse(int(row["now"]), int(row["at"]))
 
 
 def figures(stale: Millis, recent: int) -> Steps[Figures]:

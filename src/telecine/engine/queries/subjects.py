@@ -12,8 +12,8 @@ from telecine.engine.queries.job_view import loads
 from telecine.engine.queries.timeline import limited
 from telecine.engine.queries.view_models import JobLine, Page, SubjectLine, SubjectView, VersionView
 from telecine.errors import BadSpec, NotFound
+from telecine.json_text import dumps, is_storable
 from telecine.store import Ask, Steps, Write
-from telecine.store.text import dumps, is_storable
 
 FOREVER = 2**62
 MOST_JOBS = 20

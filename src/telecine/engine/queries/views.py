@@ -5,8 +5,19 @@ from __future__ import annotations
 import json
 
 from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.queries import fleet, inventory, job_lists, job_view, timeline, waiting_reasons
-from telecine.engine.queries.fleet import FlowView, Stats, WorkerView
+from telecine.engine.queries import (
+    dead_letters,
+    fleet,
+    gauges,
+    inventory,
+    job_lists,
+    job_view,
+    ownership,
+    published_files,
+    timeline,
+    waiting_reasons,
+)
+from telecine.engine.queries.fleet import FlowView, OwnStats, Stats, WorkerView
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.engine.queries.view_models import (
     AttemptView,
@@ -19,17 +30,19 @@ from telecine.engine.queries.view_models import (
     TaskView,
 )
 from telecine.errors import NotFound
-from telecine.facts import Json, Millis, Shelved
+from telecine.facts import Instant, JobId, Json, Millis, Shelved
 from telecine.store import Row, Store
+from telecine.world import World
 
 EVERYTHING = JobFilter()
 JobRow = Row
 
 
 class Views:
-    def __init__(self, store: Store, shelf: Shelf) -> None:
+    def __init__(self, store: Store, shelf: Shelf, world: World | None = None) -> None:
         self._store = store
         self._shelf = shelf
+        self._world = world or World()
 
     async def job(self, job_id: int) -> JobView:
         """One job in full, also one that retention has put away; `NotFound` otherwise."""
@@ -127,11 +140,25 @@ class Views:
         return json.loads(await self._store.read(lambda: inventory.result_of(job_id, stage)))
 
     async def failed_tasks(
-        self, *, flow: str | None = None, cursor: str | None = None, limit: int = 100
+        self, *, owner: str | None = None, flow: str | None = None, cursor: str | None = None, limit: int = 100
     ) -> Page[TaskView]:
-        """The dead letters, the latest first."""
+        """The dead letters: latest first or, for one owner, those of the newest job first."""
         return await self._store.read(
-            lambda: job_lists.failed_tasks(self._shelf, flow=flow, cursor=cursor, limit=limit)
+            lambda: dead_letters.failed(self._shelf, owner=owner, flow=flow, cursor=cursor, limit=limit)
+        )
+
+    async def stale_tasks(
+        self,
+        age: Millis,
+        *,
+        owner: str | None = None,
+        flow: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> Page[TaskView]:
+        """Tasks that could be claimed and were not for this long, in the order of the queue."""
+        return await self._store.read(
+            lambda: dead_letters.stale(self._shelf, age, owner=owner, flow=flow, cursor=cursor, limit=limit)
         )
 
     async def subject(
@@ -155,6 +182,38 @@ class Views:
     async def stats(self, cap: int = fleet.CAP) -> Stats:
         """How full the queues are; counts stop at `cap`."""
         return await self._store.read(lambda: fleet.stats(cap))
+
+    async def own_stats(self, owner: str) -> OwnStats:
+        return await self._store.read(lambda: fleet.own_stats(owner))
+
+    async def fleet_gauges(self, stale: Millis) -> gauges.Figures:
+        """All numbers that the metrics show."""
+        return await gauges.read_figures(self._store, stale=stale)
+
+    async def ping(self) -> None:
+        """Ask the database for nothing; raises if it does not answer."""
+        await gauges.ping(self._store)
+
+    async def pulse(self) -> gauges.Pulse:
+        """The database's time, and when the fleet last swept."""
+        return await self._store.read(gauges.pulse)
+
+    # -- who may see what ------------------------------------------------------------------------
+
+    async def owned_job(self, job_id: int, sees: str | None) -> ownership.Belonging:
+        """A job of this owner (None: of any); `NotFound` in the same words for a job of another owner and for none."""
+        return await ownership.job(self._store, job_id, sees)
+
+    async def job_of_task(self, task_id: int, sees: str | None) -> JobId:
+        return await ownership.job_of_task(self._store, task_id, sees)
+
+    async def failed_job(self, task_id: int, sees: str | None) -> JobId:
+        """The job that this task has failed."""
+        return await ownership.failed_job(self._store, task_id, sees)
+
+    async def secret_and_time(self, name: str) -> tuple[str, Instant]:
+        """A secret that all servers on this database share, made on first use; and the database's time."""
+        return await published_files.secret_and_time(self._store, self._world, name)
 
 
 __all__ = ["JobFilter", "Views"]

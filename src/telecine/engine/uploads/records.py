@@ -17,8 +17,8 @@ from typing import Any, Literal
 from telecine.engine.maintenance.artifact_gc import put_freed
 from telecine.errors import BadSpec, Conflict, NoSpace, NotFound, QuotaExceeded
 from telecine.facts import DAY, Instant, Json, Millis
+from telecine.json_text import dumps, is_storable
 from telecine.store import Ask, Row, Steps, Store
-from telecine.store.text import dumps, is_storable
 
 MOST_OPEN = 1_000  # of one owner
 FOREVER = 2**62

@@ -19,8 +19,8 @@ from telecine.engine.webhooks.delivery_builder import AlertRules, Posted, post
 from telecine.engine.webhooks.subscriptions import FOREVER, Webhooks, letter_name, secret_of, signing_key
 from telecine.errors import BadSpec, NotFound, WrongState
 from telecine.facts import DAY, Instant, Json, Millis
+from telecine.json_text import storable
 from telecine.store import Ask, Row, Rows, Steps, Store
-from telecine.store.text import storable
 from telecine.world import World
 
 STATES = ("waiting", "done", "dead")

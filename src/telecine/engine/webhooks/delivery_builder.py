@@ -17,8 +17,8 @@ from telecine.engine.queries.job_view import loads, subject_of
 from telecine.engine.queries.view_models import Subject
 from telecine.engine.webhooks.subscriptions import KINDS, host_of
 from telecine.facts import Instant, Json, Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Rows, Steps, Write
-from telecine.store.text import dumps
 
 AT_ONCE = 500
 # Numbers that are passed in one look, most of them of events that nobody is told.

@@ -21,8 +21,8 @@ from telecine.engine.queries.timeline import after, limited, page
 from telecine.engine.queries.view_models import Page
 from telecine.errors import BadSpec, Conflict, NotFound, WrongState
 from telecine.facts import DAY, Instant, Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps, Store
-from telecine.store.text import dumps
 from telecine.world import World
 
 Format = Literal["plain", "slack", "discord"]

@@ -95,7 +95,7 @@ def transcode(
         async with open_engine(settings) as parts:
             flows = built_in_flows(settings)
             for flow in flows:
-                await parts.engine.register(flow)
+                await parts.engine.jobs.register(flow)
             client = Client(parts)
             begun = [
                 await _begin(parts, spec, folder, again=again) for spec, folder in zip(specs, folders, strict=True)

@@ -10,7 +10,7 @@ from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.videos import links
 from telecine.apps.transcode.videos.playlist_cache import Screening
 from telecine.apps.transcode.videos.start import KIND
-from telecine.engine.queries.published_files import Watching, secret_and_time
+from telecine.engine.queries.published_files import Watching
 from telecine.facts import Instant
 
 ROOM = "media"
@@ -30,12 +30,12 @@ class Room:
         return self._secret
 
     async def signing(self) -> tuple[str, Instant]:
-        return await secret_and_time(self.house.engine.store, self.house.world, links.SECRET)
+        return await self.house.engine.views.secret_and_time(links.SECRET)
 
 
 def room_of(house: House) -> Room:
     if ROOM not in house.rooms:
-        watching = Watching(house.engine.store, KIND)
+        watching = house.engine.published_files(KIND)
         screening = Screening(house.engine.views, house.artifacts, house.world.mono)
         house.rooms[ROOM] = Room(house, watching, screening)
     room: Room = house.rooms[ROOM]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 
 from telecine.apps.transcode.flow import NAME
 from telecine.apps.transcode.videos.recorded_facts import plan_of
 from telecine.engine import Engine
-from telecine.engine.maintenance.retention import free_unfinished
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.facts import Status
 
@@ -42,5 +40,4 @@ class Tidying:
         partial_ones = [name for name, files in counts.items() if 0 < files < plan.segments]
         if not partial_ones:
             return 0
-        steps = partial(free_unfinished, job_id, generation, partial_ones)
-        return len(await self._engine.store.run(steps))
+        return await self._engine.jobs.free_unfinished(job_id, generation, partial_ones)

@@ -21,7 +21,7 @@ async def retranscode(
     engine: Engine, video_id: str, wishes: Mapping[str, Json] | None = None, *, priority: int | str = "normal"
 ) -> Begun:
     """A new job with the wishes of the last one, but for these. One at a time: `WrongState` while another is open."""
-    video = await engine.subject(KIND, video_id)
+    video = await engine.subjects.get(KIND, video_id)
     last = _last(video)
     before = parse((await engine.views.job(last)).spec)
     kept = before.model_dump(exclude_defaults=True, exclude={"qualities"})
@@ -30,7 +30,7 @@ async def retranscode(
         await _check_rungs(engine, last, spec.qualities or ())
     if video.open_job is not None:
         raise _busy(video.open_job.id)
-    [answer] = await engine.submit_many(
+    [answer] = await engine.jobs.submit_many(
         [
             Submission(
                 flow=NAME,

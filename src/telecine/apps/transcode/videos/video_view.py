@@ -61,7 +61,7 @@ class VideoPage(Video):
 
 async def video_of(engine: Engine, video_id: str) -> Video:
     """One video; `NotFound` if nobody ever submitted it."""
-    return Video(**_plain(await engine.subject(KIND, video_id)))
+    return Video(**_plain(await engine.subjects.get(KIND, video_id)))
 
 
 async def videos_of(
@@ -76,7 +76,7 @@ async def videos_of(
     found: list[Video] = []
     looked_at = 0
     while True:
-        page = await engine.subjects(KIND, owner=owner, cursor=cursor, limit=limit)
+        page = await engine.subjects.list(KIND, owner=owner, cursor=cursor, limit=limit)
         for line in page.items:
             video = Video(**_plain(line))
             if status in (None, video.status):
@@ -96,7 +96,7 @@ def _plain(line: SubjectLine) -> dict[str, Any]:
 
 async def page_of(engine: Engine, video_id: str) -> VideoPage:
     """All that there is to say about a video."""
-    found = await engine.subject(KIND, video_id)
+    found = await engine.subjects.get(KIND, video_id)
     current = next((one for one in found.versions if one.current), None)
     files = {} if current is None else await engine.views.named(current.id, MASTER, POSTER, THUMBS)
     newest = next((line.id for line in (found.open_job, *found.jobs) if line is not None and line.flow == NAME), None)
