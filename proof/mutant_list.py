@@ -573,7 +573,7 @@ REST = [
     ),
     mutant(
         "a dedupe key is not unique",
-        f"{PG}/schema/1_work.sql",
+        f"{PG}/migrations/0007_first_release/1_jobs.sql",
         "create unique index job_dedupe",
         "create index job_dedupe",
         STEPS + "::test_in_every_order[postgres-somebody submits: with a dedupe key | with a dedupe key]",

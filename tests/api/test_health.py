@@ -38,7 +38,7 @@ async def test_full_health_has_storage_database_and_processing(front: Front) -> 
 
     assert set(told["storage"]) == {"artifacts", "uploads", "scratch"}
     assert all(room["free_bytes"] > 0 for room in told["storage"].values())
-    assert told["database"]["schema_version"] == 6
+    assert told["database"]["schema_version"] == 7
     assert told["database"]["latency_ms"] >= 0
     assert told["processing"]["jobs_pending"] == 0
 

@@ -1,7 +1,5 @@
 """PostgreSQL: a job that is one plain task has no other row, until somebody asks something of it."""
 
-import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,13 +13,9 @@ from telecine.engine.maintenance.audit import Auditor, Finding
 from telecine.engine.maintenance.retention import retire
 from telecine.errors import Rejected
 from telecine.facts import DAY, MINUTE, Done, Failed, Lease, Released
-from telecine.store import migrate
-from telecine.store.open import bring_up_to_date, open_store
-from telecine.store.postgres import Postgres
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
-from tests.support.postgres import fresh_schema
-from tests.support.scene import ROWS, execute
+from tests.support.scene import ROWS
 
 pytestmark = pytest.mark.parametrize("bed", ["postgres"], indirect=True)
 SONG = a_flow("sing", name="song")
@@ -228,45 +222,3 @@ async def test_a_job_without_rows_whose_graph_is_lost_is_kept_and_holds_up_nobod
 
     assert retired == [1]
     assert [row["id"] for row in await bed.sql("select id from job")] == [broken]
-
-
-def test_jobs_from_before_keep_their_rows_and_go_on(bed: Bed, postgres_url: str) -> None:
-    """Schema 4 had jobs of one task without a stage row, and numbers of their own for tasks."""
-
-    async def story(url: str) -> None:
-        store = open_store(url, dice=random.Random(1))
-        assert isinstance(store, Postgres)
-        for number, sql in migrate.migrations("postgres").items():
-            if number <= 4:
-                await store.apply(number, sql)
-        await execute(store, "select setval('job_id', 40), setval('task_id', 70)")
-        guest = Bed(url, store)
-        await execute(
-            store,
-            "insert into job (id, flow_id, flow, owner, status, phase, priority, spec, created_at)"
-            " select i, 1, 'song', 'ann', 'pending', 'processing', 5, '{}', 1 from generate_series(39, 40) i",
-        )
-        await execute(
-            store,
-            "insert into task (id, job_id, stage, position, max_attempts, lane, ready_at, rank, state, alone)"
-            f" select i + 30, i, 0, 0, 3, '{SONG.graph.lane(0)}', 1, 1, 'ready', true from generate_series(39, 40) i",
-        )
-        await bring_up_to_date(store, url)
-
-        await guest.enact(SONG)
-        await execute(store, "update job_row set flow_id = (select max(id) from flow)")
-        fresh = await guest.submit("song")
-        leases = await guest.claim(3)
-        await guest.done(leases[0])
-        await guest.say(leases[1], Failed("no", permanent=True))
-        await guest.done(leases[2])
-
-        assert [lease.job_id for lease in leases] == [39, 40, fresh]
-        assert fresh > 70
-        assert [await guest.status(job) for job in (39, 40, fresh)] == ["completed", "failed", "completed"]
-        await guest.audited()
-        assert await findings(guest) == ()
-        await store.close()
-
-    with fresh_schema(postgres_url) as url:
-        asyncio.run(story(url))
