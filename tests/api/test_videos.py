@@ -9,9 +9,11 @@ import pytest
 
 from telecine.apps.transcode.videos.source_policy import Allowing
 from telecine.engine.accounts.keys import Caller, Scope
+from telecine.engine.queries.view_models import JobView
 from telecine.engine.uploads.records import none_such
 from telecine.errors import NotAllowed
 from telecine.facts import Failed
+from tests.api.call_counter import counted_reads
 from tests.api.in_process_server import Front
 from tests.api.video_fixtures import FLOW, begun, finished, published
 from tests.support.builders import a_flow
@@ -243,8 +245,10 @@ async def test_a_video_that_nobody_works_on_yet_has_no_step_that_began(front: Fr
     await front.parts.engine.jobs.register(a_flow("validate", "publish", name="transcode"))
     made = (await front.ada.post(VIDEOS, json=WEB)).json()
 
-    shown = (await front.ada.get(f"{VIDEOS}/{made['id']}")).json()
+    with counted_reads(front.parts.store) as reads:
+        shown = (await front.ada.get(f"{VIDEOS}/{made['id']}")).json()
 
+    assert sum(isinstance(read, JobView) for read in reads) == 1
     assert shown["status"] == "pending"
     assert shown["steps"][0] == {"name": "probe", "status": "pending"}
 

@@ -62,16 +62,20 @@ class Progress:
 
 
 async def progress_of(views: Views, job_id: int) -> Progress:
-    """The job as it stands; everything in it was recorded by somebody."""
-    job = await views.job(job_id)
-    plan = await plan_of(views, job_id)
+    """The progress of a job, from what its tasks have recorded."""
+    return await progress_of_view(views, await views.job(job_id))
+
+
+async def progress_of_view(views: Views, job: JobView) -> Progress:
+    """The same, for a job that was read already."""
+    plan = await plan_of(views, job.id)
     if plan is None:
         return _without_plan(job)
-    counts = {one.folder: one for one in await views.tally(job_id) if one.stage in ("audio", plan.video_stage)}
+    counts = {one.folder: one for one in await views.tally(job.id) if one.stage in ("audio", plan.video_stage)}
     dropped = await dropped_of(views, job)
     found = tuple(qualities(plan, counts, dropped, job))
     share = _share(job, plan, found)
-    worked = await views.worked(job_id)
+    worked = await views.worked(job.id)
     eta, speed = _pace(job, plan, share, worked)
     return Progress(
         job_id=job.id,

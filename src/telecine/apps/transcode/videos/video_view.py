@@ -8,7 +8,7 @@ from typing import Any
 from telecine.apps.transcode.flow import NAME
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.stages.pictures import THUMBS
-from telecine.apps.transcode.videos.progress import Progress, progress_of
+from telecine.apps.transcode.videos.progress import Progress, progress_of_view
 from telecine.apps.transcode.videos.start import KIND
 from telecine.apps.transcode.videos.status import Step, VideoStatus, beside, status_of, steps_of
 from telecine.engine import Engine
@@ -119,7 +119,7 @@ async def _job(views: Views, job_id: int) -> dict[str, Any]:
         return {}
     return {
         "source": job.spec.get("source") if isinstance(job.spec, dict) else None,
-        "progress": await progress_of(views, job_id),
+        "progress": await progress_of_view(views, job),
         "steps": steps_of(job.stages),
         "claim": await claim_of(views, job_id, job.status),
         "workers": tuple(worker.name or str(worker.id) for worker in job.workers),
