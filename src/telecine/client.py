@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from telecine.engine import Submission, Submitted
 from telecine.engine.events.stream import Event, Heartbeat, Reset
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.queries import job_watch
 from telecine.engine.queries.job_lists import JobFilter
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.view_models import JobLine, JobView, LogLine, Page
-from telecine.engine.queries.views import Views
 from telecine.errors import BadSpec
 from telecine.facts import SECOND, Instant, JobId, Json, Mode, Status, WorkerId
 from telecine.flow import Flow
@@ -59,13 +59,13 @@ class Client:
         self._registered: set[Flow] = set()
 
     @property
-    def views(self) -> Views:
+    def views(self) -> Queries:
         """All that can be read: jobs, tasks, attempts, logs, files, workers, flows, counts."""
-        return self._engine.views
+        return self._engine.queries
 
     async def now(self) -> Instant:
         """The database's clock, which is the one that counts."""
-        return (await self._engine.views.pulse()).now
+        return (await self._engine.queries.pulse()).now
 
     # -- flows -----------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class Client:
 
     async def watch(self, job_id: int) -> AsyncIterator[JobView]:
         """The job as it is now, and again whenever it has changed, until it has ended."""
-        async for view in job_watch.watch(self._engine.views, job_id):
+        async for view in job_watch.watch(self._engine.queries, job_id):
             yield view
 
     async def wait(self, job_id: int, timeout: float | None = None) -> JobView:
@@ -190,7 +190,7 @@ class Client:
 
         With a timeout of 0 it looks once, for as long as the database takes to answer.
         """
-        return await job_watch.wait(self._engine.views, job_id, timeout)
+        return await job_watch.wait(self._engine.queries, job_id, timeout)
 
     async def events(
         self, after: int | None = None, *, job_id: int | None = None, follow: bool = True
@@ -245,7 +245,7 @@ class Client:
     async def set_worker_mode(self, worker: int, mode: Mode, *, revoke: bool = False) -> None:
         """Drain, disable or enable a worker: a disabled one's tasks go to others. `revoke` shuts it and its key out."""
         if revoke:
-            await Remotes(self._engine).revoke(WorkerId(worker), self._engine.keys)
+            await RemoteWorkers(self._engine).revoke(WorkerId(worker), self._engine.keys)
         else:
             await self._engine.set_mode(WorkerId(worker), mode)
 

@@ -182,7 +182,7 @@ async def test_an_upload_is_a_source_for_its_owner_once_it_has_come_to_its_end(f
     early = await front.ada.post(VIDEOS, json={"source": f"upload://{still_open}"})
 
     assert (mine.status_code, mine.json()["id"].rpartition("-")[0]) == (201, "my-film")
-    spec = (await front.parts.engine.views.job(mine.json()["job_id"])).spec
+    spec = (await front.parts.engine.queries.job(mine.json()["job_id"])).spec
     assert (spec["sha256"], spec["size"]) == (SHA, 4)
     assert (foreign.status_code, early.status_code) == (404, 409)
 
@@ -208,7 +208,7 @@ async def test_an_administrator_makes_a_video_for_somebody_else(front: Front) ->
     made = (await front.admin.post(VIDEOS, json={**WEB, "owner": "ada", "priority": "high"})).json()
 
     assert await ids(front.ada) == [made["id"]]
-    assert (await front.parts.engine.views.job(made["job_id"])).priority == 8
+    assert (await front.parts.engine.queries.job(made["job_id"])).priority == 8
     assert (await front.bob.post(VIDEOS, json={**WEB, "owner": "ada"})).status_code == 403
 
 
@@ -223,7 +223,7 @@ async def test_a_video_is_made_anew_once_while_the_old_version_is_shown(front: F
     assert (again.status_code, again.json()["code"]) == (409, "wrong_state")
     assert f"job {first.json()['job_id']} works on this video just now" in again.json()["detail"]
     assert (other.status_code, other.json()["code"]) == (409, "wrong_state")
-    job = await front.parts.engine.views.job(first.json()["job_id"])
+    job = await front.parts.engine.queries.job(first.json()["job_id"])
     assert job.spec == {"source": "/films/a.mp4", "qualities": ["720p"]}
     shown = (await front.ada.get(f"{VIDEOS}/film-1")).json()
     assert (shown["status"], shown["beside"], shown["version"]) == ("ready", "re-transcode waits", 1)

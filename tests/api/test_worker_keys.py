@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.maintenance.retention import Ages, retire
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import Done, Failed, Kept, Mode, Word
@@ -156,7 +156,7 @@ async def test_an_expired_key_gives_its_leases_back(front: Front) -> None:
     lease = await hand.take()
     await front.bed.sql(f"update api_key set expires_at = 1 where id = '{hand.key_id}'")
 
-    count = await Remotes(engine).sweep()
+    count = await RemoteWorkers(engine).sweep()
 
     row = await front.bed.task(lease.task_id)
     assert (count, row["state"], row["tries"]) == (1, "ready", 0)
@@ -187,7 +187,7 @@ async def test_a_handler_of_a_cancelled_job_keeps_nothing_more(front: Front) -> 
     released = await hand.words.release([(lease.task_id, lease.token)])
 
     assert (lost.value.code, refused, released[0].accepted) == ("job_cancelled", (409, "job_cancelled"), True)
-    assert (await engine.views.job(job.job_id)).status == "cancelled"
+    assert (await engine.queries.job(job.job_id)).status == "cancelled"
 
 
 async def test_a_worker_keeps_its_name_after_its_row_would_be_old(front: Front) -> None:
@@ -201,9 +201,9 @@ async def test_a_worker_keeps_its_name_after_its_row_would_be_old(front: Front) 
     await front.bed.sql(f"update worker set gone_at = registered_at where id = {hand.worker}")
     front.parts.store.now = 4_000_000_000_000
 
-    async for _ in retire(front.parts.store, engine.shelf, Ages(jobs=10**15)):
+    async for _ in retire(front.parts.store, engine.graph_cache, Ages(jobs=10**15)):
         pass
 
-    [attempt] = (await engine.views.attempts(lease.job_id)).items
+    [attempt] = (await engine.queries.attempts(lease.job_id)).items
     assert attempt.worker is not None
     assert attempt.worker.name == "attic"

@@ -192,7 +192,7 @@ async def test_rule_10_what_fails_beside_others_fails_alone_and_they_are_not_mad
     second = await done(bob, again)
 
     assert (first, second, again.task_id, again.attempt) == (True, True, high.task_id, 2)
-    assert (await engine.views.job(job)).status == "completed"
+    assert (await engine.queries.job(job)).status == "completed"
     await front.bed.audited()
 
 

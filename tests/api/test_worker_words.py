@@ -60,7 +60,7 @@ async def test_a_whole_job_is_told_the_same_on_both_ways(front: Front, open_word
     assert [(one.stage, one.kept.name) for one in shelved] == [("cut", "mark")]
     assert [one.code for one in (*released, *others)] == ["released", "failed", "lease_lost"]
     assert drained == []
-    view = await engine.views.job(job.job_id)
+    view = await engine.queries.job(job.job_id)
     assert [stage.state for stage in view.stages] == ["done", "ready"]
     [step] = await front.bed.sql("select message, kind from job_log")
     assert (step["message"], step["kind"]) == ("ran", "step")
@@ -73,7 +73,7 @@ async def test_what_a_worker_is_stands_in_its_row(front: Front) -> None:
 
     await hand.enlist(name="second", slots=3, labels=("big",), capabilities={"cores": 4})
 
-    [view] = await front.parts.engine.views.workers()
+    [view] = await front.parts.engine.queries.workers()
     assert (view.name, view.kind, view.slots, view.labels) == ("ann/second", "remote", 3, ("big",))
     assert (view.capabilities, view.metadata) == ({"gpu": "none", "cores": 4}, {"rack": 7})
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from telecine.engine.events.stream import Batch, Stream
-from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.maintenance.audit import Auditor, Finding
+from telecine.engine.events.stream import EventBatch, Stream
+from telecine.engine.jobs.graph_cache import GraphCache
+from telecine.engine.maintenance.audit import AuditFinding, Auditor
 from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.scene import ROWS, Scene, alone, played
@@ -80,7 +80,7 @@ async def rich(scene: Scene) -> None:
 
 
 def an_auditor(scene: Scene) -> Auditor:
-    return Auditor(scene.store, Shelf())
+    return Auditor(scene.store, GraphCache())
 
 
 async def lift_checks(scene: Scene) -> None:
@@ -192,8 +192,8 @@ async def test_a_finding_is_one_sentence_and_one_event(scene: Scene) -> None:
     batch = await Stream(scene.store).after(before)
 
     text = "job 1: remaining of stage 'cut' is stored as 1, and is 2."
-    assert finding == Finding("stage.remaining", text, job_id=1)
-    assert isinstance(batch, Batch)
+    assert finding == AuditFinding("stage.remaining", text, job_id=1)
+    assert isinstance(batch, EventBatch)
     [event] = batch.events
     assert (event.kind, event.job_id) == ("audit.finding", 1)
     assert event.data == {"check": "stage.remaining", "message": text}

@@ -20,7 +20,7 @@ async def test_a_job_that_has_not_begun_is_cancelled_at_once(bed: Bed) -> None:
 
     assert status == "cancelled"
     assert await bed.states(job_id) == ["cancelled", "cancelled"]
-    error = (await bed.engine.views.job(job_id)).error
+    error = (await bed.engine.queries.job(job_id)).error
     assert error == {"code": "cancelled", "message": "not wanted", "actor": "ann"}
     assert await bed.events(job_id) == ["job.created", "job.cancel_asked", "job.cancelled"]
     assert await bed.claim() == []

@@ -231,7 +231,7 @@ async def test_a_quarantined_task_fails_its_job(bed: Bed) -> None:
         await bed.lose(await bed.take())
 
     assert await bed.status(job_id) == "failed"
-    assert (await bed.engine.views.job(job_id)).error["code"] == "quarantined"
+    assert (await bed.engine.queries.job(job_id)).error["code"] == "quarantined"
     await bed.audited()
 
 

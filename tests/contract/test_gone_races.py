@@ -94,7 +94,7 @@ async def prepared(bed: Bed, step: str, old: int) -> Any:
         return partial(delete_subject._drop_versions, WHO)
     await bed.store.run(partial(delete_subject._drop_versions, WHO))
     rows = delete_subject.upto(await bed.store.read(partial(delete_subject._ended, WHO)))
-    documents = await bed.store.read(partial(delete_subject.documents_of, [old], bed.engine.shelf))
+    documents = await bed.store.read(partial(delete_subject.documents_of, [old], bed.engine.graph_cache))
     put_away = partial(delete_subject._put_away, WHO, rows, documents)
     if step == "put_away":
         return put_away

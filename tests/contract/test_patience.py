@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pytest
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases import patience
 from telecine.engine.maintenance.audit import Auditor
 from telecine.facts import SECOND, Lease, Mode, Piece, WorkerId
@@ -264,7 +264,7 @@ async def test_the_audit_finds_nothing_in_a_stage_that_went_on_without_some_task
     while leases := await bed.claim():
         await bed.done(leases[0])
 
-    found = await Auditor(bed.store, Shelf()).look_at_everything()
+    found = await Auditor(bed.store, GraphCache()).look_at_everything()
 
     assert (await states(bed))[1] == "skipped"
     assert [row["status"] for row in await bed.sql("select status from job")] == ["completed"]
@@ -278,6 +278,6 @@ async def test_the_audit_finds_a_task_without_patience_that_was_skipped_alone(be
         await bed.done(leases[0])
 
     await bed.sql("update task set patience_ms = null")
-    found = await Auditor(bed.store, Shelf()).look_at_everything()
+    found = await Auditor(bed.store, GraphCache()).look_at_everything()
 
     assert [finding.check for finding in found] == ["stage.state"]

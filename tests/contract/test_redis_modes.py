@@ -224,7 +224,7 @@ async def test_hybrid_begins_and_works_without_redis(database: str) -> None:
         [lease] = await mine.claim("first")
         await mine.settle(lease)
 
-        assert (await mine.parts.engine.views.job(job)).status == "completed"
+        assert (await mine.parts.engine.queries.job(job)).status == "completed"
         assert mine.bell.vitals().hints_taken == 0
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from telecine.engine import Submission
 from telecine.engine.jobs.delete_job import delete
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.jobs.job_rows import hold
-from telecine.engine.maintenance.audit import Auditor, Finding
+from telecine.engine.maintenance.audit import AuditFinding, Auditor
 from telecine.engine.maintenance.retention import retire
 from telecine.errors import Rejected
 from telecine.facts import DAY, MINUTE, Done, Failed, Lease, Released
@@ -26,8 +26,8 @@ async def rows(bed: Bed) -> list[int]:
     return [await bed.count(bed.table(name)) for name in ROWS]
 
 
-async def findings(bed: Bed) -> tuple[Finding, ...]:
-    return await Auditor(bed.store, Shelf()).look_at_everything()
+async def findings(bed: Bed) -> tuple[AuditFinding, ...]:
+    return await Auditor(bed.store, GraphCache()).look_at_everything()
 
 
 async def test_a_plain_job_that_goes_well_never_has_another_row(bed: Bed) -> None:
@@ -218,7 +218,7 @@ async def test_a_job_without_rows_whose_graph_is_lost_is_kept_and_holds_up_nobod
     await bed.sql(f"update task set flow_id = 4711 where id = {broken}")
     bed.pass_time(400 * DAY)
 
-    retired = [batch.jobs async for batch in retire(bed.store, Shelf()) if batch.jobs]
+    retired = [batch.jobs async for batch in retire(bed.store, GraphCache()) if batch.jobs]
 
     assert retired == [1]
     assert [row["id"] for row in await bed.sql("select id from job")] == [broken]

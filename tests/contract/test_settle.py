@@ -85,7 +85,7 @@ async def test_attempts_end_in_error_and_the_job_says_which(bed: Bed) -> None:
 
     job = await bed.job(lease.job_id)
     assert (answer.state, job["status"], job["ended_at"]) == (State.ERROR, "failed", bed.now)
-    error = (await bed.engine.views.job(lease.job_id)).error
+    error = (await bed.engine.queries.job(lease.job_id)).error
     assert error == {"code": "bad", "message": "x" * ERROR_CHARS, "stage": "cut", "attempt": 3}
     assert (await bed.events(lease.job_id))[-2:] == ["task.error", "job.failed"]
     await bed.audited()
@@ -256,7 +256,7 @@ async def test_a_plan_that_cannot_be_followed_fails_for_good(bed: Bed) -> None:
 
     assert [answer.state for answer in answers] == [State.ERROR] * 4
     assert {"bad_plan"} == {
-        (await bed.engine.views.job(job["id"])).error["code"] for job in await bed.sql("select id from job")
+        (await bed.engine.queries.job(job["id"])).error["code"] for job in await bed.sql("select id from job")
     }
     await bed.audited()
 

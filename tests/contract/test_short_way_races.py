@@ -10,7 +10,7 @@ import pytest
 
 from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.submit import Submission
-from telecine.engine.leases.claim import Claim, claim
+from telecine.engine.leases.claim import ClaimRequest, claim
 from telecine.facts import JUST_DONE, LEASE, Lease, Word
 from telecine.store import postgres
 from tests.support.builders import a_flow
@@ -101,7 +101,7 @@ async def test_a_job_that_gets_its_rows_while_it_is_claimed_is_claimed_with_them
 async def test_a_job_that_is_claimed_while_it_gets_its_rows_has_begun_by_them(bed: Bed) -> None:
     await bed.enact(a_flow("one", name="lone"))
     job = await bed.submit("lone")
-    ask = Claim(bed.worker, "r", bed.lanes, 1, LEASE)
+    ask = ClaimRequest(bed.worker, "r", bed.lanes, 1, LEASE)
 
     async with connected(bed) as connection:
         await connection.execute("begin")

@@ -48,7 +48,7 @@ async def test_a_full_disk_is_an_outage_that_says_what_to_do(sqlite_url: str) ->
 
     assert "free some space" in str(caught.value)
     assert triage(caught.value) is Verdict.OUTAGE
-    rows = await engine.views.jobs(limit=1)
+    rows = await engine.queries.jobs(limit=1)
     assert rows.items[0].id == kept[-1]
     await store.close()
 

@@ -1,7 +1,7 @@
 """PostgreSQL: events wait for their numbers, many in one row; whoever gives the numbers takes rows whole."""
 
 from telecine.engine import Registration, Submission
-from telecine.engine.events.stream import Batch, Event, Stream
+from telecine.engine.events.stream import Event, EventBatch, Stream
 from telecine.facts import WorkerId
 from tests.support.builders import a_flow, a_stage
 from tests.support.scene import Scene, alone_on_postgres, played
@@ -12,7 +12,7 @@ MANY = 30
 
 async def told(stream: Stream, after: int = 0) -> list[Event]:
     batch = await stream.after(after)
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, EventBatch)
     return list(batch.events)
 
 

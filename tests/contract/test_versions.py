@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.engine.jobs import versions
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.retention import Ages, retire_jobs, retire_versions
 from telecine.errors import NotFound, WrongState
 from telecine.facts import DAY, Done, Json, Kept, Word
@@ -101,7 +101,7 @@ async def test_a_kept_version_outlives_its_time_until_it_is_let_go(bed: Bed) -> 
 async def test_a_version_whose_files_were_freed_is_neither_shown_nor_kept(bed: Bed) -> None:
     await published(bed, 360, 720)
     bed.pass_time(DAY)
-    await retire_jobs(bed.store, Shelf(), Ages(jobs=1_000, versions=1_000))
+    await retire_jobs(bed.store, GraphCache(), Ages(jobs=1_000, versions=1_000))
 
     for deed in (lambda: versions.show(WHO, 1), lambda: versions.keep(WHO, 1)):
         with pytest.raises(WrongState, match="the files of version 1 of video 'a' were freed"):

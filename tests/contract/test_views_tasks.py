@@ -143,7 +143,7 @@ async def test_the_place_in_the_queue_is_counted_only_so_far(scene: Scene) -> No
     rows = await scene.ask("view_task", id=task.id, most=2)
 
     assert rows[0]["ahead"] == 2
-    assert waiting_reasons.MOST_AHEAD == 10_000
+    assert waiting_reasons.MAX_AHEAD == 10_000
 
 
 @played

@@ -4,7 +4,15 @@ import asyncio
 
 import pytest
 
-from telecine.engine.webhooks.subscriptions import MOST_OF_OWNER, MOST_PASSING, Made, Webhooks, Wish, room_for, row_of
+from telecine.engine.webhooks.subscriptions import (
+    MAX_OF_OWNER,
+    MAX_PASSING,
+    NewWebhook,
+    WebhookRequest,
+    Webhooks,
+    room_for,
+    row_of,
+)
 from telecine.errors import Conflict
 from telecine.store import Row
 from telecine.world import World
@@ -16,8 +24,8 @@ LEFT = 3
 
 def wanted(count: int, owner: str = "ada") -> list[Row]:
     # Jobs that have none yet.
-    first = 2 * MOST_PASSING
-    return [row_of(Wish(url="https://example.org/", owner=owner, job_id=first + n)) for n in range(count)]
+    first = 2 * MAX_PASSING
+    return [row_of(WebhookRequest(url="https://example.org/", owner=owner, job_id=first + n)) for n in range(count)]
 
 
 async def told_of_jobs(scene: Scene, owner: str, count: int) -> None:
@@ -30,7 +38,7 @@ async def told_of_jobs(scene: Scene, owner: str, count: int) -> None:
 
 @alone
 async def test_an_owner_fills_up_the_room_for_webhooks_of_single_jobs_and_none_of_another(scene: Scene) -> None:
-    await told_of_jobs(scene, "ada", MOST_PASSING - LEFT)
+    await told_of_jobs(scene, "ada", MAX_PASSING - LEFT)
 
     for _ in range(2):
         await scene.store.run(lambda: room_for(wanted(LEFT)))
@@ -45,11 +53,11 @@ async def test_of_webhooks_that_are_made_at_once_no_more_than_allowed_are_made(s
     webhooks = Webhooks(scene.store, World())
 
     made = await asyncio.gather(
-        *(webhooks.add(Wish(url="https://example.org/", owner="ada")) for _ in range(MOST_OF_OWNER + 10)),
+        *(webhooks.add(WebhookRequest(url="https://example.org/", owner="ada")) for _ in range(MAX_OF_OWNER + 10)),
         return_exceptions=True,
     )
 
-    assert sum(isinstance(one, Made) for one in made) == MOST_OF_OWNER
-    assert [type(one) for one in made if not isinstance(one, Made)] == [Conflict] * 10
+    assert sum(isinstance(one, NewWebhook) for one in made) == MAX_OF_OWNER
+    assert [type(one) for one in made if not isinstance(one, NewWebhook)] == [Conflict] * 10
     [row] = await scene.sql("select count(*) as n from webhook")
-    assert row["n"] == MOST_OF_OWNER
+    assert row["n"] == MAX_OF_OWNER

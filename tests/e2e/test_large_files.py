@@ -122,4 +122,4 @@ def uploads() -> int:
 
 
 async def is_moving(engine: Engine, job_id: int) -> bool:
-    return any((one.progress or 0.0) > 0 for one in (await engine.views.tasks(job_id)).items)
+    return any((one.progress or 0.0) > 0 for one in (await engine.queries.tasks(job_id)).items)

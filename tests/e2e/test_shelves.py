@@ -73,7 +73,7 @@ def test_every_handler_finds_what_another_stage_has_kept(sqlite_url: str, place:
 
             assert await ended(engine, job.job_id) == ["completed"]
 
-            view = await engine.views.job(job.job_id)
+            view = await engine.queries.job(job.job_id)
             told = {one.stage: one.value for one in view.results}
             assert len(told) == len(RUNS)
             for stage, seen in told.items():
@@ -104,8 +104,8 @@ def test_a_later_attempt_adopts_only_what_is_whole(sqlite_url: str, place: Place
 
             assert await ended(engine, job.job_id) == ["completed"]
 
-            [result] = (await engine.views.job(job.job_id)).results
-            lines = await engine.views.logs(job.job_id, level="warning")
+            [result] = (await engine.queries.job(job.job_id)).results
+            lines = await engine.queries.logs(job.job_id, level="warning")
             assert result.value == {
                 "cheap": ["whole", "changed"],
                 "hashed": ["whole"],

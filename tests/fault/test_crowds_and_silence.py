@@ -4,7 +4,7 @@ from pathlib import Path
 
 from telecine.engine import Engine
 from telecine.engine.accounts.keys import Keys
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from tests.fault.worker_processes import Crew, ended, on, outcomes, result, rows, until
 from tests.support.flows import fan, quick, wait
 
@@ -94,7 +94,7 @@ def test_a_worker_that_was_revoked_ends_and_does_not_come_back(url: str, workers
         await workers.started()
         [first] = await rows(engine, "select id from worker")
 
-        await Remotes(engine).revoke(first["id"], Keys(engine._store, engine.world))
+        await RemoteWorkers(engine).revoke(first["id"], Keys(engine._store, engine.world))
         await until(lambda: ann.poll() is not None)
         workers.start("bob")
         await workers.started(2)

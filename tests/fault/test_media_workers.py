@@ -91,12 +91,12 @@ def test_how_a_media_child_ended_is_how_its_job_failed_and_stands_in_its_log(url
 
         assert await ended(engine, refused.job_id, died.job_id) == ["failed", "failed"]
 
-        why = [(await engine.views.job(job.job_id)).error or {} for job in (refused, died)]
+        why = [(await engine.queries.job(job.job_id)).error or {} for job in (refused, died)]
         assert [(item["code"], item["message"][:24]) for item in why] == [
             ("no_video", "there is no picture in i"),
             ("child_died", "the media child ended wi"),
         ]
-        [step] = await engine.views.logs(died.job_id, kind="step")
+        [step] = await engine.queries.logs(died.job_id, kind="step")
         assert (step.message, step.level) == (f"python -I {DOUBLE}", "error")
         assert step.data is not None
         assert (step.data["exit_code"], step.data["tail"], step.data["order"]["do"]) == (3, "a last word", "die")

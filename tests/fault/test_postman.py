@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from telecine.engine import Engine, Registration
-from telecine.engine.webhooks.subscriptions import Webhooks, Wish
+from telecine.engine.webhooks.subscriptions import WebhookRequest, Webhooks
 from telecine.facts import Done, Word
 from tests.fault.server_processes import told
 from tests.fault.worker_processes import SHORT, Crew, on, rows, until
@@ -85,7 +85,9 @@ def receiver() -> Iterator[Receiver]:
 
 
 async def subscribed(engine: Engine, receiver: Receiver) -> str:
-    made = await Webhooks(engine._store, engine.world, private=["127.0.0.1"]).add(Wish(url=receiver.url(), owner="ada"))
+    made = await Webhooks(engine._store, engine.world, private=["127.0.0.1"]).add(
+        WebhookRequest(url=receiver.url(), owner="ada")
+    )
     return made.key
 
 

@@ -77,7 +77,7 @@ class Theatre:
 
     @property
     def views(self) -> Any:
-        return self.parts.engine.views
+        return self.parts.engine.queries
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from telecine.engine.leases.fast_settle import ending_of
 from telecine.facts import LEASE
-from telecine.store.connections import Connection
+from telecine.store.connections import PooledConnection
 from telecine.store.postgres import Postgres
 from telecine.store.sqlite import connect
 from telecine.store.statements import load
@@ -196,7 +196,7 @@ async def work_on_postgres(bed: Bed, name: str, params: dict[str, Any], mode: st
     )
 
 
-async def _counts(connection: Connection) -> dict[str, tuple[int, int]]:
+async def _counts(connection: PooledConnection) -> dict[str, tuple[int, int]]:
     """Scans of whole tables and rows fetched by index, of this session so far."""
     rows = await connection.fetch(
         "select relname, seq_scan, coalesce(idx_tup_fetch, 0) as fetched from pg_stat_xact_user_tables"

@@ -36,7 +36,7 @@ class Scene:
         self.url = url
         self.store = store
         self.engine = Engine(store)
-        self.views = self.engine.views
+        self.views = self.engine.queries
         self.lanes: dict[str, str] = {}
         self.worker = WorkerId(0)
         self._requests = 0

@@ -12,26 +12,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from telecine.engine.accounts.keys import Keys
-from telecine.engine.events.counters import Tally
+from telecine.engine.events.counters import EventCounters
 from telecine.engine.events.event_context import Announcer
 from telecine.engine.events.news_store import NewsStore, Ringer
 from telecine.engine.events.stream import Stream
 from telecine.engine.jobs import registration as registering
-from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.jobs.job_operations import Jobs
+from telecine.engine.jobs.graph_cache import GraphCache
+from telecine.engine.jobs.job_operations import JobOperations
 from telecine.engine.jobs.registration import Registration
-from telecine.engine.jobs.subject_operations import Subjects
+from telecine.engine.jobs.subject_operations import SubjectOperations
 from telecine.engine.jobs.submit import Submission, Submitted
 from telecine.engine.leases import claim as claiming
 from telecine.engine.leases import lease_operations, recovery, task_inputs
 from telecine.engine.leases import sweep as sweeping
-from telecine.engine.leases.settle_batch import Reception
+from telecine.engine.leases.settle_batch import SettleBatch
 from telecine.engine.leases.sweep import Sweep
-from telecine.engine.maintenance.background import Duties
-from telecine.engine.maintenance.maintenance_operations import Maintenance
-from telecine.engine.maintenance.watch_folders import Watched
-from telecine.engine.queries.published_files import Watching
-from telecine.engine.queries.views import Views
+from telecine.engine.maintenance.background import OutageLog
+from telecine.engine.maintenance.maintenance_operations import MaintenanceOperations
+from telecine.engine.maintenance.watch_folders import WatchedFiles
+from telecine.engine.queries.published_files import PublishedFiles
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.uploads.records import Uploads
 from telecine.engine.webhooks.deliveries import Deliveries
 from telecine.engine.webhooks.subscriptions import Webhooks
@@ -75,7 +75,7 @@ class Engine:
         *,
         bell: Ringer | None = None,
         news: Ringer | None = None,
-        hints: claiming.Hints | None = None,
+        hints: claiming.ClaimHints | None = None,
         world: World | None = None,
         lease: Millis = LEASE,
     ) -> None:
@@ -85,20 +85,20 @@ class Engine:
         self.lease = lease
         self.bell: Ringer = bell or Silence()
         self.hints = hints
-        self.duties = Duties(self.world.mono)
-        self.shelf = Shelf()
+        self.outages = OutageLog(self.world.mono)
+        self.graph_cache = GraphCache()
         self.may_hold_seen_lanes = True  # rows of `lane_seen`, perhaps from an earlier process
-        self._reception = Reception(self._store, self.shelf, self.world)
+        self._settle_batch = SettleBatch(self._store, self.graph_cache, self.world)
         self._slots = task_inputs.Slots(self._store, self.world)
-        self.jobs = Jobs(self)
-        self.subjects = Subjects(self)
-        self.views = Views(self._store, self.shelf, self.world)
+        self.jobs = JobOperations(self)
+        self.subjects = SubjectOperations(self)
+        self.queries = Queries(self._store, self.graph_cache, self.world)
         self.events = Stream(self._store, world=self.world)
         self.keys = Keys(self._silent_store, self.world)
         self.deliveries = Deliveries(self._silent_store, self.world, stream=self.events)
-        self.counters = Tally(self._silent_store, self.events, self.world)
-        self.watched_files = Watched(self._silent_store)
-        self.maintenance = Maintenance(self)
+        self.counters = EventCounters(self._silent_store, self.events, self.world)
+        self.watched_files = WatchedFiles(self._silent_store)
+        self.maintenance = MaintenanceOperations(self)
 
     def webhooks(self, private: Sequence[str] = ()) -> Webhooks:
         """`private`: networks that webhooks may name although they are not public."""
@@ -109,10 +109,10 @@ class Engine:
 
     def announcer(self) -> Announcer:
         """Events with what readers want to know about each. It caches jobs, so each reader has its own."""
-        return Announcer(self._store, self.events, self.shelf)
+        return Announcer(self._store, self.events, self.graph_cache)
 
-    def published_files(self, kind: str) -> Watching:
-        return Watching(self._store, kind)
+    def published_files(self, kind: str) -> PublishedFiles:
+        return PublishedFiles(self._store, kind)
 
     # -- the worker's words ----------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Engine:
 
     async def claim(self, worker: WorkerId, request: str, lanes: Mapping[str, str], wanted: int) -> list[Lease]:
         """Lease up to `wanted` tasks of these lanes (lane -> flow); a repeated request gets the same ones."""
-        ask = claiming.Claim(worker, request, lanes, wanted, self.lease)
+        ask = claiming.ClaimRequest(worker, request, lanes, wanted, self.lease)
         if self.hints is not None:
             ask = await claiming.hinted(self.hints, ask)
         rows = await self._store.run(lambda: claiming.claim(ask))
@@ -140,25 +140,25 @@ class Engine:
         if self.hints is not None:
             claiming.judge(self.hints, ask, rows)
         graphs = await self._graphs_of({row["flow_id"] for row in rows})
-        self._reception.remember(rows, graphs)
+        self._settle_batch.remember(rows, graphs)
         return [claiming.lease_of(row, worker, graphs[row["flow_id"]]) for row in rows]
 
     async def _graphs_of(self, flow_ids: Collection[int]) -> Mapping[int, Graph]:
         """From the cache, mostly: a claim does not wait for a reader."""
-        known = self.shelf.known(flow_ids)
-        return await self._store.read(lambda: self.shelf.fetch(flow_ids)) if known is None else known
+        known = self.graph_cache.known(flow_ids)
+        return await self._store.read(lambda: self.graph_cache.fetch(flow_ids)) if known is None else known
 
     async def glance(self, lanes: Mapping[str, str]) -> bool:
         """Is there anything to claim? Reads only."""
         return await self._store.read(lambda: claiming.glance(lanes))
 
     async def brief(self, lease: Lease) -> Brief:
-        brief = await self._store.read(lambda: claiming.brief(lease, self.shelf))
+        brief = await self._store.read(lambda: claiming.brief(lease, self.graph_cache))
         fleet = await self._slots.of(lease.flow)
         return replace(brief, slots=fleet.slots, labels=fleet.labels)
 
     async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
-        return await self._store.read(lambda: task_inputs.artifacts(lease, stages, self.shelf))
+        return await self._store.read(lambda: task_inputs.artifacts(lease, stages, self.graph_cache))
 
     async def published(self, lease: Lease) -> list[Shelved]:
         return await self._store.read(lambda: task_inputs.published(lease.subject))
@@ -173,7 +173,7 @@ class Engine:
             raise
 
     async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
-        await self._store.run(lambda: lease_operations.keep(task_id, token, items, self.shelf))
+        await self._store.run(lambda: lease_operations.keep(task_id, token, items, self.graph_cache))
 
     async def log(self, lines: Sequence[Line]) -> None:
         if lines:
@@ -181,7 +181,7 @@ class Engine:
 
     async def settle(self, words: Sequence[Word]) -> list[Answer]:
         """Report outcomes, any mixture."""
-        settled = await self._reception.settle(words)
+        settled = await self._settle_batch.settle(words)
         if settled.lanes:
             self.bell.ring(settled.lanes)
         if settled.ended:

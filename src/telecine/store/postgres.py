@@ -18,8 +18,8 @@ from telecine.errors import StoreBroken, StoreError
 from telecine.retry import Dice
 from telecine.store import Ask, Columns, Doorbell, Reserve, Rows, Step, Steps, T, Write
 from telecine.store.claim_cursor import ClaimCursor
-from telecine.store.connections import SETTINGS, WRITING, Connection, Connections, end_now
-from telecine.store.postgres_errors import Contended, NotSent
+from telecine.store.connections import SETTINGS, WRITING, Connections, PooledConnection, end_now
+from telecine.store.postgres_errors import Contended, StatementNotSent
 from telecine.store.statements import NOW, Statement, load
 
 TURNS = 5
@@ -73,7 +73,7 @@ class Postgres:
         for _ in range(self.connections.size):
             try:
                 return await ask()
-            except NotSent:
+            except StatementNotSent:
                 continue
         return await ask()
 
@@ -93,7 +93,7 @@ class Postgres:
                 return _ending(steps, await self._do_all(connection, step))
             return await self._within(connection, steps, WRITING, first=step)
 
-    async def _do_all(self, connection: Connection, step: Ask | Write) -> Any:
+    async def _do_all(self, connection: PooledConnection, step: Ask | Write) -> Any:
         """A step that is a whole transaction. If it gives somebody work, the bell rings with its commit, if it can."""
         word = self.doorbell.word() if isinstance(step, Ask) and step.rings and self.doorbell is not None else None
         if word is None:
@@ -110,7 +110,7 @@ class Postgres:
         return rows
 
     async def _within(
-        self, connection: Connection, steps: Steps[T], settings: Mapping[str, str], first: Step | None = None
+        self, connection: PooledConnection, steps: Steps[T], settings: Mapping[str, str], first: Step | None = None
     ) -> T:
         """A transaction. Behind a pooler the session is not ours, so it takes the settings along."""
         pooled = self.connections.pooled or self._readers.pooled
@@ -215,7 +215,7 @@ def _locals(settings: Mapping[str, str]) -> str:
     return "; ".join(f"set local {name} = {value}" for name, value in settings.items() if name != "application_name")
 
 
-async def _roll_back(connection: Connection) -> None:
+async def _roll_back(connection: PooledConnection) -> None:
     """If that is not possible the connection is not used again, which is as good: what went wrong before is told."""
     if connection.is_closed():
         return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from prometheus_client import CollectorRegistry
 
 from telecine.engine.events.counters import AT_ONCE
-from telecine.engine.queries.gauges import Figures
+from telecine.engine.queries.gauges import FleetGauges
 from telecine.errors import BadSpec
 from telecine.facts import SECOND
 from telecine.observe.health import PATIENCE, Probes, Vitals
@@ -39,9 +39,9 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
     """What watches, as fields of the house."""
     from telecine.wiring import schema_of  # noqa: PLC0415 - it imports us
 
-    world, settings, queries = parts.world, parts.settings, parts.engine.views
+    world, settings, queries = parts.world, parts.settings, parts.engine.queries
 
-    async def read() -> Figures:
+    async def read() -> FleetGauges:
         async with asyncio.timeout(PATIENCE):
             return await queries.fleet_gauges(stale=round(settings.stale_seconds * SECOND))
 
@@ -124,7 +124,7 @@ async def counting(parts: Parts) -> AsyncIterator[None]:
 async def _count_on(parts: Parts) -> None:
     heard = parts.tracing.heard if parts.tracing else None
     while True:
-        with parts.engine.duties.at("counting of events"):
+        with parts.engine.outages.at("counting of events"):
             while await parts.engine.counters.count(heard) == AT_ONCE:
                 pass
         await asyncio.sleep(COUNT_SECONDS * (0.75 + 0.5 * parts.world.dice.random()))

@@ -186,7 +186,7 @@ async def _attend(parts: Parts, watcher: Watcher) -> None:
     locks, world = make_locks(parts), parts.world
     name = f"telecine/watch:{world.machine.hostname}:{watcher.folder}"[:250]
     while True:
-        with parts.engine.duties.at(f"look into {watcher.folder}"), suppress(LockHeld):  # of another server here
+        with parts.engine.outages.at(f"look into {watcher.folder}"), suppress(LockHeld):  # of another server here
             async with lock(locks, name, MINUTE, worker=parts.settings.worker_name, world=world):
                 await _look_on(parts, watcher)
         await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))
@@ -198,5 +198,5 @@ async def _look_on(parts: Parts, watcher: Watcher) -> None:
     while True:
         began = mono()
         await watcher.look()
-        parts.engine.duties.found(f"look into {watcher.folder}")
+        parts.engine.outages.found(f"look into {watcher.folder}")
         await asyncio.sleep(max(LOOK_SECONDS, SHARE * (mono() - began)))

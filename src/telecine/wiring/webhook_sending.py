@@ -31,7 +31,7 @@ async def posting(parts: Parts) -> AsyncIterator[None]:
     logging.getLogger("httpcore").setLevel(logging.WARNING)
     sender = Sender(timeout=settings.webhook_timeout_seconds, private=settings.allow_private_webhooks)
     engine, ways, rules = parts.engine, ways_of(settings), _rules(settings)
-    postman = Postman(engine.deliveries, sender, ways, parts.world, duties=engine.duties, rules=rules)
+    postman = Postman(engine.deliveries, sender, ways, parts.world, duties=engine.outages, rules=rules)
     duty = asyncio.create_task(postman.run(), name="postman")
     try:
         yield

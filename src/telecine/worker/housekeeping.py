@@ -58,7 +58,7 @@ class Housekeeper:
         """Until cancelled; whatever goes wrong is said and tried again later."""
         try:
             while True:
-                with self._engine.duties.at("housekeeping"):
+                with self._engine.outages.at("housekeeping"):
                     await self.once()
                 await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * self._world.dice.random()))
         finally:
@@ -143,6 +143,6 @@ def _tell(total: Retired) -> None:
 async def sweep_on(engine: Engine, period: Millis = SWEEP) -> None:
     """Recovery for whoever is no worker: a pass every `period`, jittered, for ever."""
     while True:
-        with engine.duties.at("sweep"):
+        with engine.outages.at("sweep"):
             await engine.sweep(period)
         await asyncio.sleep(period / SECOND * (0.75 + 0.5 * engine.world.dice.random()))

@@ -21,7 +21,7 @@ from telecine.api.routes.submit_request import Made, NewJob, submit_all
 from telecine.engine.accounts.keys import Caller
 from telecine.engine.jobs.bulk import Sum
 from telecine.engine.queries.job_lists import JobFilter
-from telecine.engine.queries.ownership import Belonging
+from telecine.engine.queries.ownership import OwnedJob
 from telecine.facts import Status
 from telecine.wire.scalars import WHOLE
 
@@ -109,7 +109,7 @@ Choice = Annotated[Annotated[ByIds, Tag("ByIds")] | Annotated[ByFilter, Tag("ByF
 PriorityChoice = Annotated[
     Annotated[PriorityByIds, Tag("ByIds")] | Annotated[PriorityByFilter, Tag("ByFilter")], EITHER, Body()
 ]
-Act = Callable[[Belonging], Awaitable[bool]]
+Act = Callable[[OwnedJob], Awaitable[bool]]
 
 
 def actor(who: Caller) -> str:
@@ -141,7 +141,7 @@ async def submit_jobs(wanted: Jobs, who: Owner, house: Here, key: IdempotencyKey
 async def cancel_jobs(choice: Choice, who: Owner, house: Here) -> Response:
     """Cancel many jobs; those that are cancelled already stay so."""
 
-    async def act(job: Belonging) -> bool:
+    async def act(job: OwnedJob) -> bool:
         await house.engine.jobs.cancel(job.id, actor=actor(who))
         return job.outcome != Status.CANCELLED
 
@@ -152,7 +152,7 @@ async def cancel_jobs(choice: Choice, who: Owner, house: Here) -> Response:
 async def retry_jobs(choice: Choice, who: Owner, house: Here) -> Response:
     """Open many failed or cancelled jobs again."""
 
-    async def act(job: Belonging) -> bool:
+    async def act(job: OwnedJob) -> bool:
         await house.engine.jobs.retry(job.id, actor=actor(who))
         return True
 
@@ -163,7 +163,7 @@ async def retry_jobs(choice: Choice, who: Owner, house: Here) -> Response:
 async def prioritise_jobs(choice: PriorityChoice, who: Owner, house: Here) -> Response:
     """Give many jobs that have not ended another priority."""
 
-    async def act(job: Belonging) -> bool:
+    async def act(job: OwnedJob) -> bool:
         await house.engine.jobs.edit(job.id, priority=choice.priority)
         return True
 
@@ -174,7 +174,7 @@ async def prioritise_jobs(choice: PriorityChoice, who: Owner, house: Here) -> Re
 async def delete_jobs(choice: Choice, who: Owner, house: Here) -> Response:
     """Delete many jobs; those that run are cancelled and go when they have ended."""
 
-    async def act(job: Belonging) -> bool:
+    async def act(job: OwnedJob) -> bool:
         await house.engine.jobs.delete(job.id, actor=actor(who))
         return True
 
@@ -188,6 +188,6 @@ async def _on_all(house: House, who: Caller, choice: ByIds | ByFilter, act: Act)
     wanted = within(choice.filter.as_wanted(), who)
     if wanted is None:
         return Sum(matched=0, changed=0, refused=())
-    page = await engine.views.jobs(wanted, cursor=choice.cursor, limit=choice.limit)
+    page = await engine.queries.jobs(wanted, cursor=choice.cursor, limit=choice.limit)
     done = await engine.jobs.for_each([job.id for job in page.items], who.sees, act)
     return replace(done, next=page.next)

@@ -26,7 +26,7 @@ class Flows:
 @router.get("", response_model=Flows, responses=answers(401, 403, 429))
 async def list_flows(who: Owner, house: Here) -> Response:
     """All flows that are known here, each by its newest graph."""
-    return answer(Flows(await house.engine.views.flows()))
+    return answer(Flows(await house.engine.queries.flows()))
 
 
 @router.get("/{flow}", response_model=FlowView, responses=answers(401, 403, 404, 429))
@@ -50,7 +50,7 @@ async def resume_flow(flow: FlowPath, who: Admin, house: Here) -> Response:
 
 
 async def _flow(house: House, name: str) -> FlowView:
-    found = next((flow for flow in await house.engine.views.flows() if flow.name == name), None)
+    found = next((flow for flow in await house.engine.queries.flows() if flow.name == name), None)
     if found is None:
         raise NotFound(f"there is no flow {name!r}")
     return found

@@ -18,5 +18,5 @@ router = Router(prefix="/api/v1/stats", tags=["stats"])
 async def get_stats(who: Owner, house: Here) -> Response:
     """Counts of jobs and tasks: of everything for an administrator, of his own for an owner."""
     if who.is_admin:
-        return answer(await house.engine.views.stats())
-    return answer(await house.engine.views.own_stats(who.owner))
+        return answer(await house.engine.queries.stats())
+    return answer(await house.engine.queries.own_stats(who.owner))

@@ -39,7 +39,7 @@ class Desk:
         self.uploads = engine.uploads(self._life, settings.upload_quota_bytes)
         self._disk = Disk(settings.uploads, settings.upload_reserve_bytes)
         self._world = engine.world
-        self._duties = engine.duties
+        self._duties = engine.outages
         self.finisher = Finisher(engine, self.uploads, self._disk, artifacts, checker)
         self._lines: dict[str, Line] = {}
 

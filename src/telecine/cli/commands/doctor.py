@@ -233,8 +233,8 @@ async def _wakeups(parts: Parts) -> Check:
 
 async def _pulse(parts: Parts) -> Check:
     """Without a pulse nobody brings lost work back."""
-    pulse = await parts.engine.views.pulse()
-    stats = await parts.engine.views.stats()
+    pulse = await parts.engine.queries.pulse()
+    stats = await parts.engine.queries.stats()
     running, waiting = stats.tasks["running"], stats.tasks["ready"] + stats.tasks["parked"]
     fleet = f"{counted(stats.workers, 'worker')}, {running} running, {waiting} waiting"
     silent = pulse.now - pulse.swept_at
@@ -250,10 +250,10 @@ async def _pulse(parts: Parts) -> Check:
 
 async def _audit(parts: Parts) -> Check:
     """Compare everything that is stored twice, for as long as a person likes to wait."""
-    from telecine.engine.maintenance.audit import Finding, Place
+    from telecine.engine.maintenance.audit import AuditFinding, AuditPosition
 
-    place: Place | None = Place()
-    findings: list[Finding] = []
+    place: AuditPosition | None = AuditPosition()
+    findings: list[AuditFinding] = []
     give_up = parts.world.mono() + AUDIT_SECONDS
     while place is not None and parts.world.mono() < give_up:
         found = await parts.engine.maintenance.inspect(place)

@@ -165,12 +165,12 @@ def revoke_key(key: KeyId, database: Database = None, as_json: AsJson = False) -
     """Make a key worthless, at once."""
 
     async def drop() -> None:
-        from telecine.engine.leases.remote_workers import Remotes
+        from telecine.engine.leases.remote_workers import RemoteWorkers
         from telecine.wiring import open_engine
 
         async with open_engine(settings_for(database).settings, create=False) as parts:
             await parts.engine.keys.revoke(key)
-            await Remotes(parts.engine).shut_out(key)
+            await RemoteWorkers(parts.engine).shut_out(key)
         if as_json:
             format.print_json({"key": key, "revoked": True})
         else:

@@ -80,12 +80,12 @@ def create_webhook(
     as_json: AsJson = False,
 ) -> None:
     """Make a webhook and print the key that signs what it gets: the key is not shown again."""
-    from telecine.engine.webhooks.subscriptions import FORMATS, Wish
+    from telecine.engine.webhooks.subscriptions import FORMATS, WebhookRequest
     from telecine.errors import BadSpec
 
     if shape not in FORMATS:
         raise BadSpec(f"a webhook's format is {', '.join(FORMATS)}, not {shape!r}")
-    wish = Wish(url=url, owner=owner, format=shape, kinds=tuple(kinds or ()), job_id=job)
+    wish = WebhookRequest(url=url, owner=owner, format=shape, kinds=tuple(kinds or ()), job_id=job)
 
     async def make() -> None:
         async with _office(database) as (known, _):

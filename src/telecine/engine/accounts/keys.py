@@ -30,7 +30,7 @@ ID_CHARS = 12
 LINK_LIFE = 15 * MINUTE
 SESSION_LIFE = 30 * DAY
 TOUCH_EVERY = MINUTE
-MOST_DEAD = 1_000  # of one owner, for whoever looks what became of a key
+MAX_DEAD = 1_000  # of one owner, for whoever looks what became of a key
 FOREVER = (2**62, 16**ID_CHARS - 1)
 AT_ONCE = 500
 
@@ -225,7 +225,7 @@ def _room(owner: str, most: int) -> Steps[None]:
     [row] = yield Ask("key_count", {"owner": owner})
     if row["valid"] >= most:
         raise Conflict(f"{owner or 'this owner'} has {row['valid']} keys, and no owner more than {most}: revoke one")
-    yield Ask("key_trim", {"owner": owner, "most": MOST_DEAD})
+    yield Ask("key_trim", {"owner": owner, "most": MAX_DEAD})
 
 
 def _opens(row: Row) -> tuple[str, str, str]:

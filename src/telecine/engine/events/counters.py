@@ -34,7 +34,7 @@ BOUNDS: dict[str, tuple[float, ...]] = {
 Count = tuple[str, tuple[str, ...], int]
 
 
-class Tally:
+class EventCounters:
     """The counters of one database."""
 
     def __init__(self, store: Store, events: Stream, world: World) -> None:

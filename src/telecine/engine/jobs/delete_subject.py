@@ -93,7 +93,7 @@ async def _clear(engine: Engine, who: Who) -> bool:
     if not await engine._store.run(partial(_drop_versions, who)):
         return False
     while old := upto(await engine._store.read(partial(_ended, who))):
-        documents = await engine._store.read(partial(documents_of, [row["id"] for row in old], engine.shelf))
+        documents = await engine._store.read(partial(documents_of, [row["id"] for row in old], engine.graph_cache))
         if not await engine._store.run(partial(_put_away, who, old, documents)):
             break
     return await engine._store.run(partial(_end, who))
@@ -125,7 +125,7 @@ def _cancelled(job_id: int, engine: Engine, actor: str) -> Steps[int | None]:
     [*held] = yield from job_rows.hold([job_id])
     if not held or held[0]["outcome"] is not None:
         return None
-    status = yield from control.cancel(JobId(job_id), engine.shelf, reason=REASON, actor=actor)
+    status = yield from control.cancel(JobId(job_id), engine.graph_cache, reason=REASON, actor=actor)
     return job_id if Status(status).is_final else None
 
 

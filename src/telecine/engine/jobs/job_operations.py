@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from telecine.engine import Engine
     from telecine.store.caller_transaction import Transaction
 
-__all__ = ["Jobs", "Transaction"]
+__all__ = ["JobOperations", "Transaction"]
 
 
-class Jobs:
+class JobOperations:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._store = engine._store
-        self._graphs = engine.shelf
+        self._graphs = engine.graph_cache
         self._flows: dict[str, tuple[int, Graph]] = {}
 
     # -- flows -----------------------------------------------------------------------------------

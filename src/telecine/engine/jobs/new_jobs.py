@@ -12,7 +12,7 @@ from telecine.facts import Instant, State
 from telecine.graph import Graph, StageRow, advance
 from telecine.store import Ask, Columns, Steps, Write
 
-MOST_KINDS = 256
+MAX_KINDS = 256
 
 
 class Alike(NamedTuple):
@@ -43,7 +43,7 @@ AsAlike = tuple[int, tuple[str, ...], bool, int, bool]
 AsNewJob = tuple[int, str, str | None, str | None, str, str | None, Instant | None, int | None]
 
 
-class Batch:
+class JobBatch:
     """New jobs on their way to the database: jobs that are alike in one statement, each by its own columns."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ def _same_owner(lists: dict[str, tuple[Any, ...]]) -> str | None:
     return str(owners[0])
 
 
-class Begun(NamedTuple):
+class JobTemplate(NamedTuple):
     """What is written of every job of a kind, and the lanes that get work by it. `lone`: that, if it is one task."""
 
     common: dict[str, Any]
@@ -105,10 +105,10 @@ class Begun(NamedTuple):
         return Ask("submit_lone", params, whole=whole, rings=bool(self.lanes))
 
 
-_kinds: dict[tuple[int, Alike], tuple[Graph, Begun]] = {}
+_kinds: dict[tuple[int, Alike], tuple[Graph, JobTemplate]] = {}
 
 
-def begin(graph: Graph, alike: Alike) -> Begun:
+def begin(graph: Graph, alike: Alike) -> JobTemplate:
     """Remembered by the graph itself: to compare graphs by value would cost more than it saves."""
     known = _kinds.get((id(graph), alike))
     if known is not None and known[0] is graph:
@@ -117,13 +117,13 @@ def begin(graph: Graph, alike: Alike) -> Begun:
     rows, phase = first_stages(graph, skip, alike.waiting)
     stages = [_stage(graph, row, alike.priority) for row in rows]
     common = {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority}
-    begun = Begun(
+    begun = JobTemplate(
         common,
         Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
         common | stages[0] if len(stages) == 1 and rows[0].total == 1 else None,
         frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),
     )
-    if len(_kinds) >= MOST_KINDS:
+    if len(_kinds) >= MAX_KINDS:
         _kinds.clear()
     _kinds[id(graph), alike] = (graph, begun)
     return begun

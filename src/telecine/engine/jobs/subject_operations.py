@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 Who = tuple[str, str]  # kind and id
 
 
-class Subjects:
+class SubjectOperations:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._store = engine._store
-        self._graphs = engine.shelf
+        self._graphs = engine.graph_cache
 
     async def get(self, kind: str, subject_id: str) -> SubjectView:
         return await self._store.read(lambda: subjects.subject(kind, subject_id, self._graphs))

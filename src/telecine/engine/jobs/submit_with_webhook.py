@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.submit import Submission, Submitted, Wanted, submit
-from telecine.engine.webhooks.subscriptions import Webhooks, Wish, room_for, row_of, secret_of, shown_key, signing_key
+from telecine.engine.webhooks.subscriptions import (
+    WebhookRequest,
+    Webhooks,
+    room_for,
+    row_of,
+    secret_of,
+    shown_key,
+    signing_key,
+)
 from telecine.json_text import dumps
 from telecine.store import Ask, Row, Rows, Steps, Write
 
@@ -37,7 +45,7 @@ class Hooked:
     webhook: Hook | None = None
 
 
-Told = Sequence[tuple[Submission, Wish | None]]
+Told = Sequence[tuple[Submission, WebhookRequest | None]]
 Mark = tuple[int, str, str, str, str]
 
 
@@ -55,7 +63,7 @@ async def submit_telling(engine: Engine, webhooks: Webhooks, wanted: Told) -> li
     return hooked
 
 
-def _steps(known: Wanted, wishes: Sequence[Wish | None], fresh: str) -> Steps[list[Hooked]]:
+def _steps(known: Wanted, wishes: Sequence[WebhookRequest | None], fresh: str) -> Steps[list[Hooked]]:
     secret = yield from secret_of(fresh)  # first: with it the postman begins to read, also of these jobs
     made = yield from submit(known)
     wanted = [

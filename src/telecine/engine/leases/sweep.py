@@ -72,7 +72,7 @@ async def _pass_over(engine: Engine, *, grace: bool) -> None:
     await store.run(lambda: patience.note_served(lanes.keys() - unserved, lanes))
     engine.may_hold_seen_lanes = bool(lanes)
     for job_id in await store.read(lambda: patience.untaken(unserved)) if unserved else ():
-        steps = partial(control.pass_over, job_id, unserved, engine.shelf)
+        steps = partial(control.pass_over, job_id, unserved, engine.graph_cache)
         passed = await store.run(steps)
         engine.bell.ring(passed.lanes)
         if passed.ended:

@@ -24,13 +24,13 @@ class Tidying:
     async def look(self) -> int:
         """Free some; how many files that were."""
         wanted = JobFilter(flow=NAME, status=Status.FAILED)
-        page = await self._engine.views.jobs(wanted, cursor=self._cursor, limit=AT_ONCE)
+        page = await self._engine.queries.jobs(wanted, cursor=self._cursor, limit=AT_ONCE)
         self._cursor = page.next
         return sum([await self._free(line.id, line.generation) for line in page.items])
 
     async def _free(self, job_id: int, generation: int) -> int:
         """Of a task that has not ended well, the segments of each rung or track that is not whole."""
-        views = self._engine.views
+        views = self._engine.queries
         plan = await plan_of(views, job_id)
         counts: Counter[str] = Counter()
         for one in await views.tally(job_id):

@@ -102,11 +102,11 @@ async def become(engine: Engine, upload: Upload, sha256: str) -> None:
 
 async def _made_before(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> JobId | None:
     """The job that has made this already, if its result is still there."""
-    page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
+    page = await engine.queries.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
     for line in page.items:
         if line.status != Status.COMPLETED:
             continue
-        job = await engine.views.job(line.id)
+        job = await engine.queries.job(line.id)
         asked = parse(job.spec)
         if asked.sha256 == spec.sha256 and digest(asked) == digest(spec) and await is_there(engine, job):
             return JobId(job.id)

@@ -23,7 +23,7 @@ async def retranscode(
     """A new job with the wishes of the last one, but for these. One at a time: `WrongState` while another is open."""
     video = await engine.subjects.get(KIND, video_id)
     last = _last(video)
-    before = parse((await engine.views.job(last)).spec)
+    before = parse((await engine.queries.job(last)).spec)
     kept = before.model_dump(exclude_defaults=True, exclude={"qualities"})
     spec = parse({**kept, **{name: value for name, value in (wishes or {}).items() if name not in FIXED}})
     if before.qualities is None and spec.ladder == before.ladder:
@@ -53,7 +53,7 @@ def _busy(job_id: int) -> WrongState:
 
 async def _check_rungs(engine: Engine, job_id: int, wanted: Sequence[str]) -> None:
     """Refuse qualities that this film cannot have: the last job, which made all that it could, tells which it can."""
-    plan = await plan_of(engine.views, job_id) if wanted else None
+    plan = await plan_of(engine.queries, job_id) if wanted else None
     known = [] if plan is None else [rung.name for rung in plan.rungs]
     if known and (unknown := next((name for name in wanted if name not in known), None)):
         raise BadSpec(

@@ -73,7 +73,7 @@ async def begin(
     if answer.created:
         return Begun(answer.job_id, video, "submitted")
     # Under way by another name of the same file.
-    twin = await engine.views.job(answer.job_id)
+    twin = await engine.queries.job(answer.job_id)
     if twin.cancel_asked:  # it winds down, so it will not do it
         [answer] = await engine.jobs.submit_many([submission._replace(dedupe_key=f"{mark}:{twin.id}")])
         return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
@@ -89,9 +89,9 @@ async def _find_again(engine: Engine, job: JobView, spec: TranscodeSpec) -> None
 
 async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> JobView | None:
     """The newest job that was asked for the same."""
-    page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
+    page = await engine.queries.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
     for line in page.items:
-        job = await engine.views.job(line.id)
+        job = await engine.queries.job(line.id)
         if job.cancel_asked and not Status(job.status).is_final:
             continue
         asked = parse(job.spec)
@@ -104,7 +104,7 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
         if (
             asked.source != spec.source
             and job.status != Status.COMPLETED
-            and await plan_of(engine.views, job.id) is None
+            and await plan_of(engine.queries, job.id) is None
         ):
             # Nothing was made of it yet, and it would look for its source in the old place.
             if not Status(job.status).is_final:

@@ -26,7 +26,7 @@ async def roll_back(
     """
     video = await engine.subjects.get(KIND, video_id)
     version = _chosen(video, number)
-    files = await engine.views.of_version(version.id)
+    files = await engine.queries.of_version(version.id)
     if gone := await _missing(artifacts, files):
         raise WrongState(f"version {version.number} is not whole: {len(gone)} of its files are gone, first {min(gone)}")
     facts = await _facts(artifacts, files)

@@ -12,9 +12,9 @@ from telecine.apps.transcode.videos.progress import Progress, progress_of_view
 from telecine.apps.transcode.videos.start import KIND
 from telecine.apps.transcode.videos.status import Step, VideoStatus, beside, status_of, steps_of
 from telecine.engine import Engine
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.subjects import cursor_after
 from telecine.engine.queries.view_models import JobLine, Page, SubjectLine, VersionView
-from telecine.engine.queries.views import Views
 from telecine.errors import NotFound
 from telecine.facts import Instant, Json, Status
 
@@ -98,21 +98,21 @@ async def page_of(engine: Engine, video_id: str) -> VideoPage:
     """All that there is to say about a video."""
     found = await engine.subjects.get(KIND, video_id)
     current = next((one for one in found.versions if one.current), None)
-    files = {} if current is None else await engine.views.named(current.id, MASTER, POSTER, THUMBS)
+    files = {} if current is None else await engine.queries.named(current.id, MASTER, POSTER, THUMBS)
     newest = next((line.id for line in (found.open_job, *found.jobs) if line is not None and line.flow == NAME), None)
     job_id = newest or (current.job_id if current is not None else None)
     return VideoPage(
         **_plain(found),
         versions=found.versions,
         jobs=found.jobs,
-        **({} if job_id is None else await _job(engine.views, job_id)),
+        **({} if job_id is None else await _job(engine.queries, job_id)),
         master=files.get(("package", MASTER)),
         poster=files.get(("poster", POSTER)),
         thumbnails=files.get(("sprites", THUMBS)),
     )
 
 
-async def _job(views: Views, job_id: int) -> dict[str, Any]:
+async def _job(views: Queries, job_id: int) -> dict[str, Any]:
     try:
         job = await views.job(job_id)
     except NotFound:  # put away and pruned since the subject was read
@@ -126,7 +126,7 @@ async def _job(views: Views, job_id: int) -> dict[str, Any]:
     }
 
 
-async def claim_of(views: Views, job_id: int, status: str) -> str:
+async def claim_of(views: Queries, job_id: int, status: str) -> str:
     """A job in the six words for claims: claimed while a task of it is; else as the first that waits."""
     if Status(status).is_final:
         return "completed" if status == Status.COMPLETED else "failed"

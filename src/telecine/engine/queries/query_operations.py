@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries import (
     dead_letters,
     fleet,
@@ -38,15 +38,15 @@ EVERYTHING = JobFilter()
 JobRow = Row
 
 
-class Views:
-    def __init__(self, store: Store, shelf: Shelf, world: World | None = None) -> None:
+class Queries:
+    def __init__(self, store: Store, graph_cache: GraphCache, world: World | None = None) -> None:
         self._store = store
-        self._shelf = shelf
+        self._graph_cache = graph_cache
         self._world = world or World()
 
     async def job(self, job_id: int) -> JobView:
         """One job in full, also one that retention has put away; `NotFound` otherwise."""
-        return await self._store.read(lambda: job_view.job(job_id, self._shelf))
+        return await self._store.read(lambda: job_view.job(job_id, self._graph_cache))
 
     async def asked(self, job_id: int, key_id: str) -> tuple[Row | None, JobRow | None]:
         """The row of a key, and that of the job if it waits: `job` tells of any other. Whoever asks judges the key, and
@@ -55,20 +55,20 @@ class Views:
 
     async def waiting_job(self, row: JobRow) -> JobView:
         flow_id = row["flow_id"]
-        graph = self._shelf.get(flow_id)
+        graph = self._graph_cache.get(flow_id)
         if graph is None:
-            graph = (await self._store.read(lambda: self._shelf.fetch([flow_id])))[flow_id]
+            graph = (await self._store.read(lambda: self._graph_cache.fetch([flow_id])))[flow_id]
         return job_view.waiting_job(row, graph)
 
     async def jobs(
         self, wanted: JobFilter = EVERYTHING, *, cursor: str | None = None, limit: int = 100
     ) -> Page[JobLine]:
         """A page of jobs, newest first."""
-        return await self._store.read(lambda: job_lists.jobs(wanted, self._shelf, cursor=cursor, limit=limit))
+        return await self._store.read(lambda: job_lists.jobs(wanted, self._graph_cache, cursor=cursor, limit=limit))
 
     async def task(self, task_id: int) -> TaskView:
         """One task with its attempts and the reason why it waits."""
-        return await self._store.read(lambda: waiting_reasons.task(task_id, self._shelf))
+        return await self._store.read(lambda: waiting_reasons.task(task_id, self._graph_cache))
 
     async def tasks(
         self,
@@ -80,11 +80,11 @@ class Views:
         limit: int = 100,
     ) -> Page[TaskView]:
         return await self._store.read(
-            lambda: timeline.tasks(job_id, self._shelf, stage=stage, state=state, cursor=cursor, limit=limit)
+            lambda: timeline.tasks(job_id, self._graph_cache, stage=stage, state=state, cursor=cursor, limit=limit)
         )
 
     async def attempts(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[AttemptView]:
-        return await self._store.read(lambda: timeline.attempts(job_id, self._shelf, cursor=cursor, limit=limit))
+        return await self._store.read(lambda: timeline.attempts(job_id, self._graph_cache, cursor=cursor, limit=limit))
 
     async def logs(
         self,
@@ -97,11 +97,11 @@ class Views:
     ) -> tuple[LogLine, ...]:
         """Log lines and steps after the one with this id, at or above `level`."""
         return await self._store.read(
-            lambda: timeline.logs(job_id, self._shelf, after_id=after, kind=kind, level=level, limit=limit)
+            lambda: timeline.logs(job_id, self._graph_cache, after_id=after, kind=kind, level=level, limit=limit)
         )
 
     async def outputs(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[OutputFile]:
-        return await self._store.read(lambda: timeline.outputs(job_id, self._shelf, cursor=cursor, limit=limit))
+        return await self._store.read(lambda: timeline.outputs(job_id, self._graph_cache, cursor=cursor, limit=limit))
 
     async def kept(self, job_id: int, *stages: str) -> list[Shelved]:
         """All that these stages of a job have kept so far, with its place; none named: all of them."""
@@ -127,7 +127,7 @@ class Views:
         """The keys of some files of a version, by stage and name."""
         return await self._store.read(lambda: inventory.named(version_id, names))
 
-    async def tally(self, job_id: int) -> tuple[inventory.Count, ...]:
+    async def tally(self, job_id: int) -> tuple[inventory.ArtifactCount, ...]:
         """How many artifacts each stage of a job has kept, by folder."""
         return await self._store.read(lambda: inventory.tally(job_id))
 
@@ -144,7 +144,7 @@ class Views:
     ) -> Page[TaskView]:
         """The dead letters: latest first or, for one owner, those of the newest job first."""
         return await self._store.read(
-            lambda: dead_letters.failed(self._shelf, owner=owner, flow=flow, cursor=cursor, limit=limit)
+            lambda: dead_letters.failed(self._graph_cache, owner=owner, flow=flow, cursor=cursor, limit=limit)
         )
 
     async def stale_tasks(
@@ -158,14 +158,14 @@ class Views:
     ) -> Page[TaskView]:
         """Tasks that could be claimed and were not for this long, in the order of the queue."""
         return await self._store.read(
-            lambda: dead_letters.stale(self._shelf, age, owner=owner, flow=flow, cursor=cursor, limit=limit)
+            lambda: dead_letters.stale(self._graph_cache, age, owner=owner, flow=flow, cursor=cursor, limit=limit)
         )
 
     async def subject(
         self, kind: str, subject_id: str, judge: waiting_reasons.Judge = waiting_reasons.by_facts
     ) -> SubjectStatus:
         """How a subject stands: its open jobs speak first, then `judge` by its facts."""
-        return await self._store.read(lambda: waiting_reasons.subject(kind, subject_id, self._shelf, judge))
+        return await self._store.read(lambda: waiting_reasons.subject(kind, subject_id, self._graph_cache, judge))
 
     async def workers(self, *, gone: bool = False) -> tuple[WorkerView, ...]:
         return await self._store.read(lambda: fleet.workers(gone=gone))
@@ -186,7 +186,7 @@ class Views:
     async def own_stats(self, owner: str) -> OwnStats:
         return await self._store.read(lambda: fleet.own_stats(owner))
 
-    async def fleet_gauges(self, stale: Millis) -> gauges.Figures:
+    async def fleet_gauges(self, stale: Millis) -> gauges.FleetGauges:
         """All numbers that the metrics show."""
         return await gauges.read_figures(self._store, stale=stale)
 
@@ -194,13 +194,13 @@ class Views:
         """Ask the database for nothing; raises if it does not answer."""
         await gauges.ping(self._store)
 
-    async def pulse(self) -> gauges.Pulse:
+    async def pulse(self) -> gauges.FleetPulse:
         """The database's time, and when the fleet last swept."""
         return await self._store.read(gauges.pulse)
 
     # -- who may see what ------------------------------------------------------------------------
 
-    async def owned_job(self, job_id: int, sees: str | None) -> ownership.Belonging:
+    async def owned_job(self, job_id: int, sees: str | None) -> ownership.OwnedJob:
         """A job of this owner (None: of any); `NotFound` in the same words for a job of another owner and for none."""
         return await ownership.job(self._store, job_id, sees)
 
@@ -216,4 +216,4 @@ class Views:
         return await published_files.secret_and_time(self._store, self._world, name)
 
 
-__all__ = ["JobFilter", "Views"]
+__all__ = ["JobFilter", "Queries"]
