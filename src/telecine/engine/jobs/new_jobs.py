@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.ready_tasks import boost
 from telecine.errors import BadSpec
 from telecine.facts import Instant, State
@@ -69,13 +70,13 @@ class JobBatch:
             begun = begin(self._graphs[alike.flow_id], alike)
             self.lanes |= begun.lanes
             whole = alone and len(self._jobs) == 1
-            rowless = alike.plain and begun.lone is not None
-            if len(jobs) == 1 and rowless:
+            if len(jobs) == 1 and alike.plain and begun.lone is not None:
                 job = NewJob(*jobs[0])
                 yield begun.write(job.id, job.owner, job.spec, whole=whole)
                 continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
-            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists), "rowless": rowless}
+            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists)}
+            common |= job_rows.storage(is_plain=alike.plain, has_one_task=begun.lone is not None)
             yield Write("submit", {"jobs": Columns(lists), "stages": begun.stages}, common, whole=whole)
         if self._after:
             yield Write("after_add", {"after": self._after})
