@@ -163,3 +163,4 @@ def test_without_hints_a_claim_is_told_nothing_of_them(dialect: str) -> None:
 
     assert "hinted" not in plain.text
     assert set(hinted.params) - set(plain.params) == {"hinted"}
+    assert "--" not in hinted.text
