@@ -17,12 +17,12 @@ async def submit_for_ever(url: str, worker: int) -> None:
     await bring_up_to_date(store, url)
     engine = Engine(store)
     flow = a_flow("cut")
-    await engine.register(flow)
+    await engine.jobs.register(flow)
     lanes = {flow.graph.lane(0): "film"}
 
     async def submit() -> None:
         while True:
-            answers = await engine.submit_many([Submission(flow="film")] * random.Random().randint(1, 5))
+            answers = await engine.jobs.submit_many([Submission(flow="film")] * random.Random().randint(1, 5))
             for answer in answers:
                 print("job", answer.job_id, flush=True)
 

@@ -42,7 +42,7 @@ class Client:
             while True:
                 turn += 1
                 with contextlib.suppress(TelecineError):
-                    await engine.register(FLOW)
+                    await engine.jobs.register(FLOW)
                     await self.work(engine, worker, f"{name} {turn}")
                 self.refused += 1
                 await asyncio.sleep(0.01)
@@ -53,7 +53,7 @@ class Client:
     async def work(self, engine: Engine, worker: WorkerId, name: str) -> None:
         """Until the database goes away."""
         for n in range(1_000_000):
-            answers = await engine.submit_many([Submission(flow="film")] * self.dice.randint(1, 20))
+            answers = await engine.jobs.submit_many([Submission(flow="film")] * self.dice.randint(1, 20))
             self.jobs |= {answer.job_id for answer in answers}
             leases = await engine.claim(worker, f"{name} {n}", LANES, 10)
             words = [Word(lease.task_id, lease.token, Done()) for lease in leases]

@@ -70,15 +70,15 @@ async def transcode(film: Path, folder: Path, slots: int, *, chunk: int | None, 
     async with open_engine(settings_in(folder, slots)) as parts:
         flows = installed_flows(parts.settings)
         for flow in flows:
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
         checking = Checking()
         worker = make_worker(replace(parts, tracing=checking), flows)
         running = asyncio.create_task(worker.run())
-        while not (await parts.engine.views.stats()).workers:
+        while not (await parts.engine.queries.stats()).workers:
             await asyncio.sleep(LOOK_SECONDS)
         touched = await asyncio.to_thread(touch_memory)
         begun = time.monotonic()
-        [job] = await parts.engine.submit_many([Submission(flow="transcode", spec=spec)])
+        [job] = await parts.engine.jobs.submit_many([Submission(flow="transcode", spec=spec)])
         if until_first:
             told: dict[str, Any] = {"first_segment": await _first_segment(parts, job.job_id, begun)}
         else:
@@ -93,14 +93,14 @@ async def _first_segment(parts: Parts, job_id: int, begun: float) -> float:
     """Until segment 0 of every rung and of the sound is recorded: the preview lists it from then on."""
     wanted = len(LADDER) + 1
     while True:
-        names = {one.kept.name for one in await parts.engine.views.kept(job_id, "audio", "video")}
+        names = {one.kept.name for one in await parts.engine.queries.kept(job_id, "audio", "video")}
         if sum(name.endswith("/00000.m4s") for name in names) == wanted:
             return time.monotonic() - begun
         await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _whole(parts: Parts, job_id: int) -> dict[str, Any]:
-    views = parts.engine.views
+    views = parts.engine.queries
     job = await views.job(job_id)
     while not Status(job.status).is_final:
         await asyncio.sleep(SELDOM_SECONDS)

@@ -12,25 +12,25 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from telecine.engine import Submission, Submitted
-from telecine.engine.accounts.keys import Keys
 from telecine.engine.events.stream import Event, Heartbeat, Reset
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.queries import job_watch
 from telecine.engine.queries.job_lists import JobFilter
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.view_models import JobLine, JobView, LogLine, Page
-from telecine.engine.queries.views import Views
 from telecine.errors import BadSpec
 from telecine.facts import SECOND, Instant, JobId, Json, Mode, Status, WorkerId
 from telecine.flow import Flow
 from telecine.locks import Held
 from telecine.locks.guard import lock
 from telecine.settings import Settings, load
-from telecine.store import ask
-from telecine.store.caller_transaction import Transaction, run_within
 from telecine.wiring import Parts, apps, make_locks, open_engine
+
+if TYPE_CHECKING:
+    from telecine.engine.jobs.job_operations import Transaction
 
 When = datetime | Instant
 VIDEOS = "transcode"  # the app behind the three methods about videos
@@ -58,29 +58,28 @@ class Client:
         self._registered: set[Flow] = set()
 
     @property
-    def views(self) -> Views:
+    def views(self) -> Queries:
         """All that can be read: jobs, tasks, attempts, logs, files, workers, flows, counts."""
-        return self._engine.views
+        return self._engine.queries
 
     async def now(self) -> Instant:
         """The database's clock, which is the one that counts."""
-        [row] = await ask(self._parts.store, "pulse_get", {})
-        return int(row["now"])
+        return (await self._engine.queries.pulse()).now
 
     # -- flows -----------------------------------------------------------------------------------
 
     async def register(self, flow: Flow) -> None:
         """Make a flow known to the database. Workers do it for the flows that they serve."""
-        await self._engine.register(flow)
+        await self._engine.jobs.register(flow)
         self._registered.add(flow)
 
     async def pause(self, flow: str) -> None:
         """Let no task of this flow start; what runs goes on."""
-        await self._engine.pause(flow, True)
+        await self._engine.jobs.pause(flow, True)
 
     async def resume(self, flow: str) -> None:
         """Let the tasks of a paused flow start again."""
-        await self._engine.pause(flow, False)
+        await self._engine.jobs.pause(flow, False)
 
     # -- jobs ------------------------------------------------------------------------------------
 
@@ -129,20 +128,19 @@ class Client:
     ) -> list[Submitted]:
         """Submit thousands of jobs at once: all of them, or none."""
         if transaction is None:
-            return await self._engine.submit_many(wanted)
-        known = await self._engine.with_flows(wanted)
-        return await run_within(self._parts.store, transaction, lambda: self._engine.submission(known))
+            return await self._engine.jobs.submit_many(wanted)
+        return await self._engine.jobs.submit_within(transaction, wanted)
 
     async def cancel(self, job_id: int, *, reason: str = "cancelled", actor: str = "") -> Status:
         """End the job: what has not begun at once, what runs with its worker's next beat."""
-        return await self._engine.cancel(JobId(job_id), reason=reason, actor=actor)
+        return await self._engine.jobs.cancel(JobId(job_id), reason=reason, actor=actor)
 
     async def retry(self, job_id: int, *, generation: int | None = None, actor: str = "") -> None:
         """Open a failed or cancelled job again; what was done stays done.
 
         With the `generation` that has failed, a repeat changes nothing: it can be said again until it is answered.
         """
-        await self._engine.retry(JobId(job_id), generation=generation, actor=actor)
+        await self._engine.jobs.retry(JobId(job_id), generation=generation, actor=actor)
 
     async def edit(
         self,
@@ -153,7 +151,7 @@ class Client:
         run_at: When | None = None,
     ) -> None:
         """Change the priority or the earliest start of an unfinished job, if it is still at `version`."""
-        await self._engine.edit(JobId(job_id), version=version, priority=priority, run_at=instant(run_at))
+        await self._engine.jobs.edit(JobId(job_id), version=version, priority=priority, run_at=instant(run_at))
 
     async def job(self, job_id: int) -> JobView:
         """One job in full; `NotFound` if there is none."""
@@ -183,7 +181,7 @@ class Client:
 
     async def watch(self, job_id: int) -> AsyncIterator[JobView]:
         """The job as it is now, and again whenever it has changed, until it has ended."""
-        async for view in job_watch.watch(self._engine.views, job_id):
+        async for view in job_watch.watch(self._engine.queries, job_id):
             yield view
 
     async def wait(self, job_id: int, timeout: float | None = None) -> JobView:
@@ -191,7 +189,7 @@ class Client:
 
         With a timeout of 0 it looks once, for as long as the database takes to answer.
         """
-        return await job_watch.wait(self._engine.views, job_id, timeout)
+        return await job_watch.wait(self._engine.queries, job_id, timeout)
 
     async def events(
         self, after: int | None = None, *, job_id: int | None = None, follow: bool = True
@@ -242,7 +240,7 @@ class Client:
     async def set_worker_mode(self, worker: int, mode: Mode, *, revoke: bool = False) -> None:
         """Drain, disable or enable a worker: a disabled one's tasks go to others. `revoke` shuts it and its key out."""
         if revoke:
-            await Remotes(self._engine).revoke(WorkerId(worker), Keys(self._parts.store, self._parts.world))
+            await RemoteWorkers(self._engine).revoke(WorkerId(worker), self._engine.keys)
         else:
             await self._engine.set_mode(WorkerId(worker), mode)
 

@@ -73,4 +73,4 @@ class Front:
 
     async def flow(self, **how: Any) -> None:
         """Register a small flow, `echo` unless named otherwise."""
-        await self.parts.engine.register(a_flow(**how))
+        await self.parts.engine.jobs.register(a_flow(**how))

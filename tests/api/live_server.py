@@ -93,7 +93,7 @@ async def _key(settings: Any) -> str:
 
 async def _pause(settings: Any, flow: str, paused: bool) -> None:
     async with open_engine(settings) as parts:
-        await parts.engine.pause(flow, paused)
+        await parts.engine.jobs.pause(flow, paused)
 
 
 def _text(value: Any) -> str:

@@ -30,7 +30,7 @@ def packed(**said: str) -> str:
 async def ready(front: Front) -> Desk:
     """The desk of a server that knows how films are transcoded."""
     for flow in installed_flows(front.settings):
-        await front.parts.engine.register(flow)
+        await front.parts.engine.jobs.register(flow)
     return desk_of(front.house)
 
 

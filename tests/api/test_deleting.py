@@ -33,7 +33,7 @@ async def test_a_running_job_is_cancelled_and_goes_with_its_last_lease(front: Fr
         await front.ada.post(f"{JOBS}/{job}/cancel"),
         await front.ada.patch(f"{JOBS}/{job}", json={"priority": 1}),
     ]
-    early = await delete_job.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
+    early = await delete_job.put_away_deleted(front.parts.store, front.parts.engine.graph_cache, 0)
     await front.bed.release(lease)
     await housekeeper(front).once()
 
@@ -55,7 +55,7 @@ async def test_its_files_go_after_the_last_lease(front: Front) -> None:
     await front.ada.delete(f"{JOBS}/{job}")
     before = await front.bed.count("freed")
     await front.bed.release(lease)
-    await delete_job.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
+    await delete_job.put_away_deleted(front.parts.store, front.parts.engine.graph_cache, 0)
 
     assert before == 0
     assert await front.bed.count("artifact") == 0
@@ -66,7 +66,7 @@ async def test_a_crash_after_the_wish_is_made_good_by_housekeeping(front: Front)
     """The server died when it had written the wish down and before it put the job away."""
     await front.flow()
     job = (await front.ada.post(JOBS, json={"flow": "film"})).json()["id"]
-    await front.parts.store.run(lambda: delete_job._wish(job, front.parts.engine.shelf, "ada"))
+    await front.parts.store.run(lambda: delete_job._wish(job, front.parts.engine.graph_cache, "ada"))
 
     await housekeeper(front).once()
 
@@ -80,6 +80,6 @@ async def test_what_retention_was_faster_with_is_no_longer_waited_for(front: Fro
     await front.ada.delete(f"{JOBS}/{job}")
     await front.bed.sql("update job_gone set cleared_at = null")
 
-    await delete_job.put_away_deleted(front.parts.store, front.parts.engine.shelf, 0)
+    await delete_job.put_away_deleted(front.parts.store, front.parts.engine.graph_cache, 0)
 
     assert await front.bed.count("job_gone", "cleared_at is null") == 0

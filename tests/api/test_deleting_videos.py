@@ -151,11 +151,11 @@ def test_a_server_that_dies_after_the_answer_has_deleted_it_all_the_same(tmp_pat
             async def ended() -> bool:
                 await parts.engine.sweep(1)
                 await clear_gone(parts.engine)
-                return not (await parts.engine.views.jobs()).items
+                return not (await parts.engine.queries.jobs()).items
 
             await until(ended, "its job was put away")
             await clear(parts.store, Bin(open_artifacts(settings)))
-            assert (await parts.engine.views.job(begun["job_id"])).status == Status.CANCELLED
+            assert (await parts.engine.queries.job(begun["job_id"])).status == Status.CANCELLED
 
     asyncio.run(next_server())
     assert [path for path in (folder / "artifacts").rglob("*") if path.is_file()] == []

@@ -8,7 +8,7 @@ FLOWS, STATS = "/api/v1/flows", "/api/v1/stats"
 
 
 async def test_flows_are_listed_with_their_stages(front: Front) -> None:
-    await front.parts.engine.register(a_flow("cut", "join"))
+    await front.parts.engine.jobs.register(a_flow("cut", "join"))
 
     [flow] = (await front.ada.get(FLOWS)).json()["items"]
     one = (await front.ada.get(f"{FLOWS}/film")).json()

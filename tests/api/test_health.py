@@ -24,7 +24,7 @@ def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_health_says_how_many_workers_and_jobs_there_are(front: Front) -> None:
     await front.flow()
-    await front.parts.engine.submit("film")
+    await front.parts.engine.jobs.submit("film")
     await front.bed.enlist("w")
 
     answer = await front.nobody.get("/health")
@@ -38,7 +38,7 @@ async def test_full_health_has_storage_database_and_processing(front: Front) -> 
 
     assert set(told["storage"]) == {"artifacts", "uploads", "scratch"}
     assert all(room["free_bytes"] > 0 for room in told["storage"].values())
-    assert told["database"]["schema_version"] == 6
+    assert told["database"]["schema_version"] == 7
     assert told["database"]["latency_ms"] >= 0
     assert told["processing"]["jobs_pending"] == 0
 

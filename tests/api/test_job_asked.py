@@ -7,9 +7,9 @@ from pydantic import TypeAdapter
 
 from telecine.api.http.rate_limits import Rates
 from telecine.engine.accounts.keys import Scope, written
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.view_models import JobView
-from telecine.engine.queries.views import Views
 from tests.api.call_counter import counted_reads
 from tests.api.in_process_server import ANY_DATABASE, Front
 from tests.api.test_jobs import JOBS, submitted, work
@@ -17,7 +17,7 @@ from tests.api.test_jobs import JOBS, submitted, work
 
 async def as_the_engine_tells(front: Front, job_id: int) -> Any:
     """The job as the statement tells it that knows no keys."""
-    return TypeAdapter(JobView).dump_python(await front.parts.engine.views.job(job_id), mode="json")
+    return TypeAdapter(JobView).dump_python(await front.parts.engine.queries.job(job_id), mode="json")
 
 
 async def test_a_job_that_waits_is_told_in_full(front: Front) -> None:
@@ -97,7 +97,7 @@ async def test_what_is_wrong_with_a_job_is_told_only_to_whoever_may_see_it(front
     forged = {"Authorization": f"Bearer {written('owner', key.id, '0' * 64)}"}
     front.house.rates = Rates(front.parts.world.mono, per_key=2, per_stranger=1)
     await front.bed.sql("delete from flow")
-    front.parts.engine.views = Views(front.parts.store, Shelf())  # as in a server that starts now
+    front.parts.engine.queries = Queries(front.parts.store, GraphCache())  # as in a server that starts now
 
     guessed = [await front.nobody.get(f"{JOBS}/{job}", headers=forged) for _ in range(2)]
     told = [await client.get(f"{JOBS}/{job}") for client in (front.worker, front.bob, front.ada)]

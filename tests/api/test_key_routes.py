@@ -123,7 +123,7 @@ async def test_an_owner_has_only_so_many_valid_keys_also_if_he_asks_at_once(fron
 async def test_whoever_makes_and_revokes_without_end_fills_no_table(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "MOST_DEAD", 2)
+    monkeypatch.setattr(keys, "MAX_DEAD", 2)
     made = []
     for _ in range(5):
         made.append((await front.ada.post(KEYS, json={})).json()["id"])

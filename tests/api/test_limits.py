@@ -198,9 +198,9 @@ async def test_a_small_body_of_a_worker_may_hold_as_many_values_as_a_large_one(f
 
 async def test_a_claim_names_the_flow_that_each_lane_is_of(front: Front) -> None:
     """Else a paused flow would be handed out under the name of another one."""
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit("film")
-    await front.parts.engine.pause("film")
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit("film")
+    await front.parts.engine.jobs.pause("film")
     ann = await a_hand(front)
     asked = {"worker": ann.worker, "request": "request-1"}
 

@@ -105,7 +105,7 @@ async def test_a_ticket_ends_with_its_time_and_with_its_key(front: Front) -> Non
 async def test_tickets_show_what_their_key_shows(front: Front) -> None:
     await front.flow()
     for owner in ("ada", "bob"):
-        await front.parts.engine.submit("film", owner=owner)
+        await front.parts.engine.jobs.submit("film", owner=owner)
     ticket = (await front.bob.post("/api/v1/events/ticket")).json()["ticket"]
 
     heard = (await front.nobody.get(f"/api/v1/events?follow=false&ticket={ticket}")).text

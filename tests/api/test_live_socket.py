@@ -149,7 +149,7 @@ async def test_a_persons_retry_begins_what_had_failed_anew(front: Front) -> None
     async with listening(front.app) as port:
         async with talking(port, "after=0&snapshot=0", key=key) as socket:
             await hear(socket, "job:chain:failed")
-            await front.house.engine.retry(job)
+            await front.house.engine.jobs.retry(job)
             await front.bed.run_all()
             live = jobs_of(await hear(socket, "job:chain:completed"))
         async with talking(port, "after=0&snapshot=0", key=key) as socket:

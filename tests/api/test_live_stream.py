@@ -64,7 +64,7 @@ async def test_an_owner_hears_of_his_own_things_and_of_nothing_else(front: Front
     for owner in ("ada", "bob"):
         await front.bed.submit(owner=owner, subject=("video", owner))
     await front.bed.run_all()
-    await front.house.engine.pause("film")
+    await front.house.engine.jobs.pause("film")
     job = (
         "job_ids) select 1, 'audit.finding', array[min(id)]"
         if front.bed.is_postgres

@@ -31,7 +31,7 @@ async def test_a_film_whose_video_was_deleted_while_it_came_is_not_thrown_away(f
     await delete_subject.delete(engine, ("video", first["video"]))
     spec = {"source": f"upload://{again.id}", "sha256": first["sha256"], "size": len(film)}
     one = Submission(flow=NAME, spec=spec, owner="ada", subject=("video", first["video"]))
-    wanted = (one, *await engine.flow_row(NAME))
+    wanted = (one, *await engine.jobs.flow_row(NAME))
 
     await front.parts.store.run(
         lambda: from_upload._become(again, hashlib.sha256(film).hexdigest(), JobId(first["job"]), wanted)

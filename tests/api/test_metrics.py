@@ -7,8 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from telecine.engine.events.counters import Tally
-from telecine.engine.queries.gauges import Figures
+from telecine.engine.events.counters import EventCounters
+from telecine.engine.queries.gauges import FleetGauges
 from telecine.errors import StoreError
 from telecine.facts import Done, Expired, Failed
 from telecine.observe.metrics import Metrics, Snapshot, or_nothing
@@ -34,7 +34,7 @@ async def scrape(front: Front) -> Samples:
 
 async def counted(front: Front) -> Samples:
     """All samples when all events are counted, without what the server has kept for some seconds."""
-    tally = Tally(front.parts.store, front.parts.engine.events, front.parts.world)
+    tally = EventCounters(front.parts.store, front.parts.engine.events, front.parts.world)
     while await tally.count():
         pass
     front.house.metrics = observers(front.parts, front.house.artifacts)["metrics"]
@@ -95,7 +95,7 @@ async def test_the_story_of_a_fleet_in_numbers(front: Front) -> None:
 async def test_two_servers_count_an_event_once(front: Front) -> None:
     await a_story(front)
     other = await front.bed.another_engine()
-    tallies = [Tally(engine.store, engine.events, front.parts.world) for engine in (front.parts.engine, other)]
+    tallies = [EventCounters(engine._store, engine.events, front.parts.world) for engine in (front.parts.engine, other)]
 
     for _ in range(4):
         await asyncio.gather(*(one.count() for one in tallies * 2))
@@ -121,7 +121,7 @@ async def test_what_was_counted_stays_when_the_jobs_are_gone(front: Front) -> No
 
 async def test_counting_goes_on_batch_by_batch(front: Front) -> None:
     await a_story(front)
-    tally = Tally(front.parts.store, front.parts.engine.events, front.parts.world)
+    tally = EventCounters(front.parts.store, front.parts.engine.events, front.parts.world)
 
     batches = []
     while batch := await tally.count(wanted=3):
@@ -163,7 +163,7 @@ async def test_requests_are_counted_by_template_and_strangers_add_no_labels(fron
 
 
 async def test_without_the_database_the_rest_is_still_told(front: Front) -> None:
-    async def gone() -> Figures:
+    async def gone() -> FleetGauges:
         raise StoreError("gone")
 
     async def look() -> Snapshot:

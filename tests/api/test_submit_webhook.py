@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from telecine.engine.jobs import registration
-from telecine.engine.webhooks.subscriptions import MOST_OF_JOB, OF_JOB_KEPT, Webhooks
+from telecine.engine.webhooks.subscriptions import MAX_OF_JOB, OF_JOB_KEPT, Webhooks
 from telecine.facts import DAY
 from tests.api.call_counter import counted_reads
 from tests.api.in_process_server import Front
@@ -144,11 +144,11 @@ async def test_a_twin_that_joins_a_job_is_told_of_it_too(front: Front) -> None:
 
 async def test_a_job_that_others_have_filled_with_webhooks_takes_no_more(front: Front) -> None:
     await front.bed.enact(a_flow())
-    urls = [f"https://example.org/{number}" for number in range(MOST_OF_JOB + 1)]
+    urls = [f"https://example.org/{number}" for number in range(MAX_OF_JOB + 1)]
 
     answers = [await submitted(front, {"url": url}, dedupe_key="one") for url in urls]
 
-    assert [one.status_code for one in answers] == [201, *[200] * (MOST_OF_JOB - 1), 409]
+    assert [one.status_code for one in answers] == [201, *[200] * (MAX_OF_JOB - 1), 409]
     assert "webhooks" in answers[-1].json()["detail"]
 
 

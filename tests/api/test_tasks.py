@@ -103,7 +103,7 @@ async def test_what_nobody_takes_for_an_hour_is_stale(front: Front) -> None:
 async def test_a_long_queue_is_looked_through_page_by_page(front: Front) -> None:
     """Thousands of fresh tasks stand before the stale one: a page may be empty and go on."""
     await front.flow()
-    await front.parts.engine.submit_many([Submission(flow="film", owner="ada")] * 6_000)
+    await front.parts.engine.jobs.submit_many([Submission(flow="film", owner="ada")] * 6_000)
     await front.bed.sql(f"update task set ready_at = ready_at - {HOUR + 1000} where id = (select max(id) from task)")
 
     first = (await front.admin.get(STALE)).json()

@@ -9,9 +9,11 @@ import pytest
 
 from telecine.apps.transcode.videos.source_policy import Allowing
 from telecine.engine.accounts.keys import Caller, Scope
+from telecine.engine.queries.view_models import JobView
 from telecine.engine.uploads.records import none_such
 from telecine.errors import NotAllowed
 from telecine.facts import Failed
+from tests.api.call_counter import counted_reads
 from tests.api.in_process_server import Front
 from tests.api.video_fixtures import FLOW, begun, finished, published
 from tests.support.builders import a_flow
@@ -46,7 +48,7 @@ async def test_videos_are_listed_by_how_they_stand_page_by_page(front: Front) ->
         await published(front, f"ready-{number}")
         await begun(front, f"running-{number}")
     await front.bed.settle(front.running.pop("running-0"), Failed("no", permanent=True))
-    await front.parts.engine.submit("transcode", WEB, owner="ada", subject=("video", "waiting"))
+    await front.parts.engine.jobs.submit("transcode", WEB, owner="ada", subject=("video", "waiting"))
 
     assert await ids(front.ada, "?status=ready") == ["ready-3", "ready-2", "ready-1", "ready-0"]
     assert await ids(front.ada, "?status=processing") == ["running-3", "running-2", "running-1"]
@@ -82,7 +84,7 @@ async def test_a_foreign_video_is_as_absent_as_none(front: Front) -> None:
 
 
 async def test_the_same_source_and_wishes_are_the_same_video_for_one_owner(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
+    await front.parts.engine.jobs.register(FLOW)
 
     first = await front.ada.post(VIDEOS, json=WEB)
     again = await front.ada.post(VIDEOS, json=WEB)
@@ -97,7 +99,7 @@ async def test_the_same_source_and_wishes_are_the_same_video_for_one_owner(front
 
 
 async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> None:
-    await front.parts.engine.register(FLOW)
+    await front.parts.engine.jobs.register(FLOW)
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for folder in (inside, outside):
         folder.mkdir()
@@ -135,7 +137,7 @@ async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> 
 
 
 async def test_a_source_inside_the_operators_network_is_refused_at_once_unless_it_is_listed(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
+    await front.parts.engine.jobs.register(FLOW)
     listed = Allowing([], {}, none_found, usual_ladder="web", private=["10.0.0.0/8"])
     front.house.checks = {"transcode": listed}
     inside = ("127.0.0.1:9", "localhost", "[::1]", "169.254.169.254", "192.168.1.7", "[::ffff:192.168.1.7]")
@@ -167,7 +169,7 @@ async def none_found(upload_id: str) -> Any:
 
 
 async def test_an_upload_is_a_source_for_its_owner_once_it_has_come_to_its_end(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
+    await front.parts.engine.jobs.register(FLOW)
     done, still_open = "a" * 32, "b" * 32
     for upload, state, sha in ((done, "done", f"'{SHA}'"), (still_open, "open", "null")):
         await front.bed.sql(
@@ -180,7 +182,7 @@ async def test_an_upload_is_a_source_for_its_owner_once_it_has_come_to_its_end(f
     early = await front.ada.post(VIDEOS, json={"source": f"upload://{still_open}"})
 
     assert (mine.status_code, mine.json()["id"].rpartition("-")[0]) == (201, "my-film")
-    spec = (await front.parts.engine.views.job(mine.json()["job_id"])).spec
+    spec = (await front.parts.engine.queries.job(mine.json()["job_id"])).spec
     assert (spec["sha256"], spec["size"]) == (SHA, 4)
     assert (foreign.status_code, early.status_code) == (404, 409)
 
@@ -201,12 +203,12 @@ async def test_a_check_of_specs_says_what_is_wrong_with_one(front: Front) -> Non
 
 
 async def test_an_administrator_makes_a_video_for_somebody_else(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
+    await front.parts.engine.jobs.register(FLOW)
 
     made = (await front.admin.post(VIDEOS, json={**WEB, "owner": "ada", "priority": "high"})).json()
 
     assert await ids(front.ada) == [made["id"]]
-    assert (await front.parts.engine.views.job(made["job_id"])).priority == 8
+    assert (await front.parts.engine.queries.job(made["job_id"])).priority == 8
     assert (await front.bob.post(VIDEOS, json={**WEB, "owner": "ada"})).status_code == 403
 
 
@@ -221,7 +223,7 @@ async def test_a_video_is_made_anew_once_while_the_old_version_is_shown(front: F
     assert (again.status_code, again.json()["code"]) == (409, "wrong_state")
     assert f"job {first.json()['job_id']} works on this video just now" in again.json()["detail"]
     assert (other.status_code, other.json()["code"]) == (409, "wrong_state")
-    job = await front.parts.engine.views.job(first.json()["job_id"])
+    job = await front.parts.engine.queries.job(first.json()["job_id"])
     assert job.spec == {"source": "/films/a.mp4", "qualities": ["720p"]}
     shown = (await front.ada.get(f"{VIDEOS}/film-1")).json()
     assert (shown["status"], shown["beside"], shown["version"]) == ("ready", "re-transcode waits", 1)
@@ -240,11 +242,13 @@ async def test_of_re_transcodes_that_come_at_once_one_is_begun(front: Front, wis
 
 
 async def test_a_video_that_nobody_works_on_yet_has_no_step_that_began(front: Front) -> None:
-    await front.parts.engine.register(a_flow("validate", "publish", name="transcode"))
+    await front.parts.engine.jobs.register(a_flow("validate", "publish", name="transcode"))
     made = (await front.ada.post(VIDEOS, json=WEB)).json()
 
-    shown = (await front.ada.get(f"{VIDEOS}/{made['id']}")).json()
+    with counted_reads(front.parts.store) as reads:
+        shown = (await front.ada.get(f"{VIDEOS}/{made['id']}")).json()
 
+    assert sum(isinstance(read, JobView) for read in reads) == 1
     assert shown["status"] == "pending"
     assert shown["steps"][0] == {"name": "probe", "status": "pending"}
 
@@ -290,7 +294,7 @@ async def test_a_version_whose_bytes_are_gone_is_not_shown_again(front: Front) -
 
 
 async def test_a_video_tells_no_secret_of_its_source(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
+    await front.parts.engine.jobs.register(FLOW)
     made = (await front.ada.post(VIDEOS, json={"source": "https://me:pass@films.example/a.mp4?token=abc&x=1"})).json()
 
     video = (await front.ada.get(f"{VIDEOS}/{made['id']}")).json()

@@ -160,13 +160,13 @@ async def test_a_restart_takes_nothing_twice_and_what_has_ended_badly_is_not_tri
     await night.looks()
     await night.looks(SETTLE)
     [job] = await jobs_of(front)
-    await front.parts.engine.cancel(job["id"])
+    await front.parts.engine.jobs.cancel(job["id"])
 
     again = Night(front, night.folder)
     taken = [await again.looks(), await again.looks(SETTLE), await again.looks(SETTLE)]
 
     assert taken == [0, 0, 0]
-    assert (await front.parts.engine.views.job(job["id"])).status == "cancelled"
+    assert (await front.parts.engine.queries.job(job["id"])).status == "cancelled"
     assert len(await jobs_of(front)) == 1
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from telecine.engine.webhooks.subscriptions import MOST_OF_JOB, MOST_OF_OWNER
+from telecine.engine.webhooks.subscriptions import MAX_OF_JOB, MAX_OF_OWNER
 from tests.api.in_process_server import Front
 from tests.api.webhook_server import BRISK, a_job, at_work, brisk, deliveries, hook, is_genuine, settled
 from tests.support.builders import a_flow
@@ -107,9 +107,9 @@ async def test_a_job_that_has_ended_has_nothing_left_to_tell(front: Front) -> No
 async def test_nobody_can_have_webhooks_without_end(front: Front) -> None:
     await front.bed.enact(a_flow())
     job = await front.bed.submit(owner="ada")
-    for _ in range(MOST_OF_OWNER):
+    for _ in range(MAX_OF_OWNER):
         await hook(front, URL)
-    for _ in range(MOST_OF_JOB):
+    for _ in range(MAX_OF_JOB):
         await hook(front, URL, job_id=job)
 
     answers = [await front.ada.post("/api/v1/webhooks", json={"url": URL, **more}) for more in ({}, {"job_id": job})]

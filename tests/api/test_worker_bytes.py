@@ -19,8 +19,8 @@ SHA = "X-SHA256"
 
 async def begun(front: Front, name: str = "ann", **how: Any) -> tuple[Hand, Lease]:
     """A worker that holds the first task of a job."""
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit("film", **how)
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit("film", **how)
     hand = await a_hand(front, name)
     return hand, await hand.take()
 

@@ -25,9 +25,9 @@ async def test_a_worker_cannot_say_where_on_the_servers_disk_a_source_lies(
 ) -> None:
     """Else it would be lent any file: the source of the job is missing, and the fact says where it is now."""
     secret = a_file(tmp_path, b"key of the server", "secret")
-    await front.parts.engine.register(TRANSCODE)
+    await front.parts.engine.jobs.register(TRANSCODE)
     spec = {"source": str(tmp_path / "none.mp4")}
-    await front.parts.engine.submit("transcode", spec, owner="ada", subject=("video", "bees"))
+    await front.parts.engine.jobs.submit("transcode", spec, owner="ada", subject=("video", "bees"))
     hand = await a_hand(front)
     lease = await hand.take(lanes=LANES)
     lie = {"facts": {"moved_to": str(secret)}}
@@ -43,8 +43,8 @@ async def test_a_worker_cannot_say_where_on_the_servers_disk_a_source_lies(
 
 
 async def test_facts_about_a_subject_are_bounded(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit("film", subject=("video", "bees"))
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit("film", subject=("video", "bees"))
     hand = await a_hand(front)
     lease = await hand.take()
 
@@ -71,8 +71,8 @@ async def test_much_is_read_only_of_somebody_with_the_key_of_a_worker(front: Fro
 
 
 async def test_a_worker_may_say_much_if_it_says_how_much(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit("film")
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit("film")
     hand = await a_hand(front)
     lease = await hand.take()
     body = json.dumps(of(lease, result="x" * (2 * front.settings.max_body_bytes))).encode()
@@ -91,8 +91,8 @@ async def test_a_line_that_was_cut_without_a_word_keeps_nobody_waiting(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.modules["telecine.api.worker.artifact_bytes"], "STALL_SECONDS", 0.5)
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit("film")
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit("film")
     hand = await a_hand(front)
     lease = await hand.take()
     data = b"0123456789"

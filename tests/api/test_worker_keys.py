@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from telecine.engine.accounts.keys import written
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.maintenance.retention import Ages, retire
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import Done, Failed, Kept, Mode, Word
@@ -58,9 +58,9 @@ async def test_a_wrong_key_of_a_worker_is_told_how_to_get_a_right_one(front: Fro
 
 async def test_an_old_release_drains_and_keeps_what_it_has(front: Front) -> None:
     engine = front.parts.engine
-    await engine.register(FLOW)
+    await engine.jobs.register(FLOW)
     for _ in range(2):
-        await engine.submit("film")
+        await engine.jobs.submit("film")
     hand = await a_hand(front, enlisted=False)
     await hand.enlist(release="1.9.2")
     lease = await hand.take()
@@ -80,13 +80,13 @@ async def test_an_old_release_drains_and_keeps_what_it_has(front: Front) -> None
 
 async def test_a_claim_waits_for_work_and_is_woken(front: Front) -> None:
     engine = front.parts.engine
-    await engine.register(FLOW)
+    await engine.jobs.register(FLOW)
     hand = await a_hand(front, wait=30.0)
     asking = asyncio.create_task(hand.take())
     await asyncio.wait({asking}, timeout=0.3)
     waited = not asking.done()
 
-    await engine.submit("film")
+    await engine.jobs.submit("film")
 
     assert (await asyncio.wait_for(asking, 20)).stage == "cut"
     assert waited
@@ -114,12 +114,12 @@ async def test_a_server_that_stops_lets_waiting_claims_go(front: Front) -> None:
 
 async def test_one_new_task_wakes_one_of_many_who_wait(front: Front) -> None:
     engine = front.parts.engine
-    await engine.register(FLOW)
+    await engine.jobs.register(FLOW)
     hands = [await a_hand(front, f"w{number}", wait=20.0) for number in range(6)]
     claims = [asyncio.create_task(hand.words.claim(hand.worker, "request-1", LANES, 1)) for hand in hands]
     await asyncio.wait(set(claims), timeout=0.3)
 
-    await engine.submit("film")
+    await engine.jobs.submit("film")
     done, others = await asyncio.wait(set(claims), timeout=20, return_when=asyncio.FIRST_COMPLETED)
 
     assert [len(claim.result()) for claim in done] == [1]
@@ -131,9 +131,9 @@ async def test_what_cannot_be_claimed_is_not_asked_for_again_and_again(
 ) -> None:
     """A task of a paused flow can be seen and not be claimed: whoever waits for it must not keep the database busy."""
     engine = front.parts.engine
-    await engine.register(FLOW)
-    await engine.submit("film")
-    await engine.pause("film")
+    await engine.jobs.register(FLOW)
+    await engine.jobs.submit("film")
+    await engine.jobs.pause("film")
     hand = await a_hand(front, wait=2.0)
     real, asked = engine.claim, []
 
@@ -154,8 +154,8 @@ async def _let_go(front: Front, others: set[asyncio.Task[Any]]) -> None:
 
 async def test_a_revoked_key_gives_its_leases_back_at_once(front: Front) -> None:
     engine = front.parts.engine
-    await engine.register(FLOW)
-    await engine.submit("film")
+    await engine.jobs.register(FLOW)
+    await engine.jobs.submit("film")
     hand = await a_hand(front)
     lease = await hand.take()
 
@@ -169,13 +169,13 @@ async def test_a_revoked_key_gives_its_leases_back_at_once(front: Front) -> None
 
 async def test_an_expired_key_gives_its_leases_back(front: Front) -> None:
     engine = front.parts.engine
-    await engine.register(FLOW)
-    await engine.submit("film")
+    await engine.jobs.register(FLOW)
+    await engine.jobs.submit("film")
     hand = await a_hand(front, life=60_000)
     lease = await hand.take()
     await front.bed.sql(f"update api_key set expires_at = 1 where id = '{hand.key_id}'")
 
-    count = await Remotes(engine).sweep()
+    count = await RemoteWorkers(engine).sweep()
 
     row = await front.bed.task(lease.task_id)
     assert (count, row["state"], row["tries"]) == (1, "ready", 0)
@@ -194,11 +194,11 @@ async def test_a_worker_that_was_given_up_comes_back_as_a_new_one(front: Front) 
 
 async def test_a_handler_of_a_cancelled_job_keeps_nothing_more(front: Front) -> None:
     engine = front.parts.engine
-    await engine.register(FLOW)
-    job = await engine.submit("film")
+    await engine.jobs.register(FLOW)
+    job = await engine.jobs.submit("film")
     hand = await a_hand(front)
     lease = await hand.take()
-    await engine.cancel(job.job_id)
+    await engine.jobs.cancel(job.job_id)
 
     with pytest.raises(LeaseLost) as lost:
         await hand.words.keep(lease.task_id, lease.token, [Kept(name="x", token=lease.token, value=1)])
@@ -206,13 +206,13 @@ async def test_a_handler_of_a_cancelled_job_keeps_nothing_more(front: Front) -> 
     released = await hand.words.release([(lease.task_id, lease.token)])
 
     assert (lost.value.code, refused, released[0].accepted) == ("job_cancelled", (409, "job_cancelled"), True)
-    assert (await engine.views.job(job.job_id)).status == "cancelled"
+    assert (await engine.queries.job(job.job_id)).status == "cancelled"
 
 
 async def test_a_worker_keeps_its_name_after_its_row_would_be_old(front: Front) -> None:
     engine = front.parts.engine
-    await engine.register(a_flow("cut"))
-    await engine.submit("film")
+    await engine.jobs.register(a_flow("cut"))
+    await engine.jobs.submit("film")
     hand = await a_hand(front, "attic")
     lease = await hand.take()
     await hand.words.settle([Word(lease.task_id, lease.token, Failed("no"))])
@@ -220,9 +220,9 @@ async def test_a_worker_keeps_its_name_after_its_row_would_be_old(front: Front) 
     await front.bed.sql(f"update worker set gone_at = registered_at where id = {hand.worker}")
     front.parts.store.now = 4_000_000_000_000
 
-    async for _ in retire(front.parts.store, engine.shelf, Ages(jobs=10**15)):
+    async for _ in retire(front.parts.store, engine.graph_cache, Ages(jobs=10**15)):
         pass
 
-    [attempt] = (await engine.views.attempts(lease.job_id)).items
+    [attempt] = (await engine.queries.attempts(lease.job_id)).items
     assert attempt.worker is not None
     assert attempt.worker.name == "attic"

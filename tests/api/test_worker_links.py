@@ -28,8 +28,8 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
 async def begun(front: Front, bucket: Bucket) -> tuple[Hand, Lease]:
     """A worker with a task, at a server whose artifacts are in the bucket."""
     front.house.artifacts = bucket.artifacts()
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit("film")
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit("film")
     hand = await a_hand(front)
     terms = await hand.words.terms()
     assert (terms.links, terms.shared) == (True, True)

@@ -39,8 +39,8 @@ async def test_neighbours_do_not_wait_for_one_outcome_for_which_the_database_is_
     for statement in TRIGGER:
         await bed.sql(statement)
     hand = await a_hand(front)
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit_many([Submission(flow="film")] * 3)
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit_many([Submission(flow="film")] * 3)
     leases = await hand.words.claim(hand.worker, "request-1", LANES, 3)
     some = Held()
     outbox = Outbox(hand.words, some, World(), lambda: None)

@@ -21,8 +21,8 @@ FAN = a_flow(a_stage("cut"), a_stage("join", "cut", fan_out=True))
 async def a_job(front: Front) -> AsyncIterator[int]:
     """A job of two stages, in a time that moves by assignment."""
     front.bed.store.now = NOW
-    await front.parts.engine.register(FLOW)
-    yield (await front.parts.engine.submit("film")).job_id
+    await front.parts.engine.jobs.register(FLOW)
+    yield (await front.parts.engine.jobs.submit("film")).job_id
     await front.bed.audited()
 
 
@@ -87,8 +87,8 @@ async def test_rule_4_a_heartbeat_beside_the_sweep_keeps_worker_and_lease(front:
 async def test_rule_5_work_for_special_machines_waits_for_one_but_not_for_ever(front: Front) -> None:
     front.bed.store.now = NOW
     engine = front.parts.engine
-    await engine.register(FAN)
-    job = await engine.submit("film")
+    await engine.jobs.register(FAN)
+    job = await engine.jobs.submit("film")
     plain = await a_hand(front, "plain")
     cut = await plain.take()
     piece = Piece(input=1, labels=("gpu",), patience=60 * SECOND, optional=True)
@@ -178,8 +178,8 @@ async def test_rule_9_a_worker_that_enlisted_and_never_beat_is_given_up(front: F
 async def test_rule_10_what_fails_beside_others_fails_alone_and_they_are_not_made_again(front: Front) -> None:
     front.bed.store.now = NOW
     engine = front.parts.engine
-    await engine.register(FAN)
-    job = (await engine.submit("film")).job_id
+    await engine.jobs.register(FAN)
+    job = (await engine.jobs.submit("film")).job_id
     ann, bob = await a_hand(front, "ann"), await a_hand(front, "bob")
     cut = await ann.take()
     await ann.words.settle([Word(cut.task_id, cut.token, Done(plan={"join": ["360p", "720p"]}))])
@@ -192,7 +192,7 @@ async def test_rule_10_what_fails_beside_others_fails_alone_and_they_are_not_mad
     second = await done(bob, again)
 
     assert (first, second, again.task_id, again.attempt) == (True, True, high.task_id, 2)
-    assert (await engine.views.job(job)).status == "completed"
+    assert (await engine.queries.job(job)).status == "completed"
     await front.bed.audited()
 
 

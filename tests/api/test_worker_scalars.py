@@ -74,8 +74,8 @@ async def test_a_number_may_be_written_with_a_point_or_without(front: Front) -> 
 async def test_outcomes_with_values_that_are_only_truthy_reach_the_server(front: Front) -> None:
     """Handlers are not type-checked, and a worker beside the database takes whatever is true, too."""
     engine = front.parts.engine
-    await engine.register(FAN)
-    job = await engine.submit("film")
+    await engine.jobs.register(FAN)
+    job = await engine.jobs.submit("film")
     hand = await a_hand(front)
     cut = await hand.take()
     truthy: Any = 1
@@ -95,8 +95,8 @@ async def test_outcomes_with_values_that_are_only_truthy_reach_the_server(front:
 
 @ANY_DATABASE
 async def test_a_note_of_any_length_does_not_fail_the_heartbeat(front: Front) -> None:
-    await front.parts.engine.register(FAN)
-    await front.parts.engine.submit("film")
+    await front.parts.engine.jobs.register(FAN)
+    await front.parts.engine.jobs.submit("film")
     hand = await a_hand(front)
     cut = await hand.take()
 
@@ -118,8 +118,8 @@ class Voice:
 @ANY_DATABASE
 @pytest.mark.parametrize("done", [Fraction(1, 2), Decimal("0.5"), 0.5])
 async def test_progress_is_a_plain_number_whatever_a_handler_counts_with(front: Front, done: Any) -> None:
-    await front.parts.engine.register(FAN)
-    await front.parts.engine.submit("film")
+    await front.parts.engine.jobs.register(FAN)
+    await front.parts.engine.jobs.submit("film")
     hand, voice, note = await a_hand(front), Voice(), 7
     lease = await hand.take()
     untyped: Any = HandlerBench(lease, Brief(), voice)  # type: ignore[arg-type]

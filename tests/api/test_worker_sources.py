@@ -18,8 +18,8 @@ LANE = {TRANSCODE.graph.lane(0): "transcode"}
 
 
 async def lent(front: Front, source: str, **how: Any) -> tuple[Hand, Lease]:
-    await front.parts.engine.register(TRANSCODE)
-    await front.parts.engine.submit("transcode", {"source": source}, **how)
+    await front.parts.engine.jobs.register(TRANSCODE)
+    await front.parts.engine.jobs.submit("transcode", {"source": source}, **how)
     hand = await a_hand(front)
     return hand, await hand.take(lanes=LANE)
 
@@ -53,7 +53,7 @@ async def test_a_source_that_is_gone_is_refused_in_the_words_of_the_flow(front: 
 async def test_a_source_that_moved_is_found_where_it_was_seen_last(front: Front, tmp_path: Path) -> None:
     moved = a_file(tmp_path, b"film", "moved.mp4")
     hand, lease = await lent(front, str(tmp_path / "film.mp4"), subject=("video", "bees"))
-    await front.parts.engine.learn(("video", "bees"), "", {"moved_to": str(moved)})
+    await front.parts.engine.subjects.learn(("video", "bees"), "", {"moved_to": str(moved)})
     source = hand.words.place.lend(held(lease))
     assert source is not None
 
@@ -70,8 +70,8 @@ async def test_nothing_but_the_jobs_own_file_is_lent(front: Front, source: str) 
 
 
 async def test_a_flow_that_lends_nothing_lends_nothing(front: Front) -> None:
-    await front.parts.engine.register(FLOW)
-    await front.parts.engine.submit("film", {"source": "/etc/passwd"})
+    await front.parts.engine.jobs.register(FLOW)
+    await front.parts.engine.jobs.submit("film", {"source": "/etc/passwd"})
     hand = await a_hand(front)
     lease = await hand.take()
 

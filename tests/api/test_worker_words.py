@@ -26,8 +26,8 @@ def open_words(request: pytest.FixtureRequest, front: Front) -> Callable[[], Any
 async def test_a_whole_job_is_told_the_same_on_both_ways(front: Front, open_words: Callable[[], Any]) -> None:
     """One story, told on the engine and over HTTP: claim, brief, beat, keep, log, settle, release, retire."""
     words, engine = await open_words(), front.parts.engine
-    await engine.register(FAN)
-    job = await engine.submit("film", {"of": "bees"}, subject=("video", "bees"))
+    await engine.jobs.register(FAN)
+    job = await engine.jobs.submit("film", {"of": "bees"}, subject=("video", "bees"))
     worker = await words.enlist(registration())
 
     [cut] = await words.claim(worker, "request-1", LANES, 5)
@@ -60,7 +60,7 @@ async def test_a_whole_job_is_told_the_same_on_both_ways(front: Front, open_word
     assert [(one.stage, one.kept.name) for one in shelved] == [("cut", "mark")]
     assert [one.code for one in (*released, *others)] == ["released", "failed", "lease_lost"]
     assert drained == []
-    view = await engine.views.job(job.job_id)
+    view = await engine.queries.job(job.job_id)
     assert [stage.state for stage in view.stages] == ["done", "ready"]
     [step] = await front.bed.sql("select message, kind from job_log")
     assert (step["message"], step["kind"]) == ("ran", "step")
@@ -73,7 +73,7 @@ async def test_what_a_worker_is_stands_in_its_row(front: Front) -> None:
 
     await hand.enlist(name="second", slots=3, labels=("big",), capabilities={"cores": 4})
 
-    [view] = await front.parts.engine.views.workers()
+    [view] = await front.parts.engine.queries.workers()
     assert (view.name, view.kind, view.slots, view.labels) == ("ann/second", "remote", 3, ("big",))
     assert (view.capabilities, view.metadata) == ({"gpu": "none", "cores": 4}, {"rack": 7})
 
@@ -111,8 +111,8 @@ async def test_nobody_speaks_as_a_worker_of_another_key(front: Front, word: str,
 async def test_two_workers_do_not_touch_what_the_other_holds(front: Front) -> None:
     """Whatever bob says about ann's task is answered as if there were no such lease, and changes nothing."""
     engine = front.parts.engine
-    await engine.register(FLOW)
-    await engine.submit("film")
+    await engine.jobs.register(FLOW)
+    await engine.jobs.submit("film")
     ann, bob = await a_hand(front, "ann"), await a_hand(front, "bob")
     lease = await ann.take()
     before = await front.bed.task(lease.task_id)

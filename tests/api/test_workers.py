@@ -4,7 +4,7 @@ import pytest
 
 from telecine.engine.accounts.keys import Scope
 from telecine.engine.jobs.registration import Registration
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from tests.api.in_process_server import Front
 from tests.support.builders import a_flow
 
@@ -42,7 +42,7 @@ async def test_a_revoked_worker_loses_its_work_and_its_key(front: Front) -> None
     [key] = [key for key in await front.house.keys.list() if key.name == "far"]
     await front.bed.enact(a_flow())
     far = Registration(name="far", hostname="far", lanes=tuple(front.bed.lanes), kind="remote")
-    worker = await Remotes(front.parts.engine).enlist(key.id, "r", far)
+    worker = await RemoteWorkers(front.parts.engine).enlist(key.id, "r", far)
     await front.bed.submit()
     lease = await front.bed.take(worker)
 
@@ -59,7 +59,7 @@ async def test_a_revoked_key_shuts_out_the_workers_that_came_with_it(front: Fron
     [key] = [key for key in await front.house.keys.list() if key.name == "far"]
     await front.bed.enact(a_flow())
     far = Registration(name="far", hostname="far", lanes=tuple(front.bed.lanes), kind="remote")
-    worker = await Remotes(front.parts.engine).enlist(key.id, "r", far)
+    worker = await RemoteWorkers(front.parts.engine).enlist(key.id, "r", far)
     await front.bed.submit()
     lease = await front.bed.take(worker)
 

@@ -48,7 +48,7 @@ async def begun(front: Front, video: str, *, owner: str = "ada", data: bytes = S
     """A job whose first stage runs and has kept a segment."""
     if not front.bed.lanes:
         await front.bed.enact(FLOW)
-    submitted = await front.parts.engine.submit(
+    submitted = await front.parts.engine.jobs.submit(
         "transcode", {"source": "/films/a.mp4"}, owner=owner, subject=("video", video)
     )
     [lease] = await front.bed.claim()

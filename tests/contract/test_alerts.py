@@ -171,7 +171,7 @@ async def test_the_cooldown_is_of_one_kind(bed: Bed, mail: Deliveries) -> None:
 
 async def test_several_servers_do_not_double_an_alert(bed: Bed, mail: Deliveries) -> None:
     await quiet(bed, mail)
-    others = [Deliveries((await bed.another_engine()).store, World()) for _ in range(2)]
+    others = [Deliveries((await bed.another_engine())._store, World()) for _ in range(2)]
     await bed.enlist("bob")
     await bed.enlist("cleo")
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from telecine.engine.events.stream import Batch, Stream
-from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.maintenance.audit import Auditor, Finding
+from telecine.engine.events.stream import EventBatch, Stream
+from telecine.engine.jobs.graph_cache import GraphCache
+from telecine.engine.maintenance.audit import AuditFinding, Auditor
 from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.scene import ROWS, Scene, alone, played
@@ -68,19 +68,19 @@ async def rich(scene: Scene) -> None:
     await scene.fail_for_good(leases["poster", 0])
     await scene.settle(leases["cut", 1], Failed("wobbly"))
     waiting = await scene.submit(after=(first,))
-    await scene.engine.cancel(await scene.submit(skip=("poster",)))
+    await scene.engine.jobs.cancel(await scene.submit(skip=("poster",)))
     failed = await scene.submit()
     other = await scene.enlist("bob")
     [lease] = await scene.claim(1, other)
     await scene.fail_for_good(lease)
-    await scene.engine.retry(failed)
+    await scene.engine.jobs.retry(failed)
     await scene.settle(await scene.claim(1, other), Done(stop=True))
     await scene.submit(run_at=scene.now + HOUR)
     assert waiting
 
 
 def an_auditor(scene: Scene) -> Auditor:
-    return Auditor(scene.store, Shelf())
+    return Auditor(scene.store, GraphCache())
 
 
 async def lift_checks(scene: Scene) -> None:
@@ -132,7 +132,7 @@ async def test_the_audit_finds_nothing_at_any_moment_of_a_jobs_life(scene: Scene
             scene.pass_time(HOUR)
     for job in (await scene.views.jobs()).items:
         if job.status == "failed":
-            await scene.engine.retry(job.id)
+            await scene.engine.jobs.retry(job.id)
             assert await auditor.look_at_everything() == ()
     await scene.run_all()
     assert await auditor.look_at_everything() == ()
@@ -192,8 +192,8 @@ async def test_a_finding_is_one_sentence_and_one_event(scene: Scene) -> None:
     batch = await Stream(scene.store).after(before)
 
     text = "job 1: remaining of stage 'cut' is stored as 1, and is 2."
-    assert finding == Finding("stage.remaining", text, job_id=1)
-    assert isinstance(batch, Batch)
+    assert finding == AuditFinding("stage.remaining", text, job_id=1)
+    assert isinstance(batch, EventBatch)
     [event] = batch.events
     assert (event.kind, event.job_id) == ("audit.finding", 1)
     assert event.data == {"check": "stage.remaining", "message": text}

@@ -18,7 +18,7 @@ def a_word(lease: Lease, fact: Fact | None = None, token: int | None = None) -> 
 
 async def leases(bed: Bed, count: int, flow=LINE) -> list[Lease]:  # type: ignore[no-untyped-def]
     await bed.enact(flow)
-    await bed.engine.submit_many([Submission(flow="film")] * count)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * count)
     return await bed.claim(count)
 
 

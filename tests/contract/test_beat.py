@@ -94,7 +94,7 @@ async def test_a_beat_of_a_worker_that_is_unknown_or_gone_tells_it_to_register_a
 
 async def test_a_cancelled_job_is_told_to_stop_by_the_next_beat(bed: Bed) -> None:
     first, second = await two_leases(bed)
-    await bed.engine.cancel(first.job_id)
+    await bed.engine.jobs.cancel(first.job_id)
 
     orders = await bed.beaten(first, second)
 

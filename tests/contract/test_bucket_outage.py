@@ -31,7 +31,7 @@ def server(tmp_path: Path) -> Iterator[S3Server]:
 
 async def leased(bed: Bed) -> Lease:
     await bed.enact(FLOW)
-    await bed.engine.submit_many([Submission(flow="film")])
+    await bed.engine.jobs.submit_many([Submission(flow="film")])
     [lease] = await bed.claim(1)
     return lease
 

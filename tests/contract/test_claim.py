@@ -54,7 +54,7 @@ async def test_a_task_is_granted_once(bed: Bed) -> None:
 
 async def test_at_most_what_is_wanted_is_granted(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.submit_many([Submission(flow="film")] * 5)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 5)
 
     assert [len(await bed.claim(n)) for n in (0, 2, 10)] == [0, 2, 3]
 
@@ -154,9 +154,9 @@ async def test_a_glance_tells_whether_a_claim_would_find_something(bed: Bed) -> 
 async def test_a_glance_overlooks_what_stands_in_a_paused_flow(bed: Bed) -> None:
     await bed.enact(CUT)
     await bed.submit()
-    await bed.engine.pause("film")
+    await bed.engine.jobs.pause("film")
     paused = await bed.engine.glance(bed.lanes)
-    await bed.engine.pause("film", False)
+    await bed.engine.jobs.pause("film", False)
 
     assert (paused, await bed.engine.glance(bed.lanes)) == (False, True)
 
@@ -212,7 +212,7 @@ async def test_a_claim_that_finds_nothing_writes_once_and_looks_once(bed: Bed, m
     await bed.submit(run_at=bed.now + MINUTE)
     await bed.enact(a_flow("cut", name="other"))
     await bed.submit("other")
-    await bed.engine.pause("other")
+    await bed.engine.jobs.pause("other")
     asked: list[str] = []
     for name in ("run", "read"):
         monkeypatch.setattr(bed.store, name, _noted(getattr(bed.store, name), name, asked))

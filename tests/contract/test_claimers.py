@@ -15,7 +15,7 @@ async def test_of_many_claimers_each_task_goes_to_one(bed: Bed, claimers: int, j
     await bed.enact(a_flow("cut"))
     engines = [await bed.another_engine() for _ in range(5)]
     workers = [await bed.enlist(f"worker {n}") for n in range(claimers)]
-    await bed.engine.submit_many([Submission(flow="film")] * jobs)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * jobs)
 
     claims = await asyncio.gather(
         *(engines[n % 5].claim(worker, "r", bed.lanes, 1) for n, worker in enumerate(workers))
@@ -35,7 +35,7 @@ async def test_of_many_claimers_each_task_goes_to_one(bed: Bed, claimers: int, j
 
 async def test_many_who_work_until_nothing_is_left_do_every_task_once(bed: Bed) -> None:
     await bed.enact(a_flow("cut", "join"))
-    await bed.engine.submit_many([Submission(flow="film")] * 60)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 60)
 
     async def work(n: int) -> int:
         engine, worker, done = await bed.another_engine(), await bed.enlist(f"worker {n}"), 0

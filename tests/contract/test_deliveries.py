@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from telecine.engine.webhooks import delivery_builder
-from telecine.engine.webhooks.deliveries import Deliveries, Letter
-from telecine.engine.webhooks.subscriptions import Made, Webhooks, Wish
+from telecine.engine.webhooks.deliveries import Deliveries, DueDelivery
+from telecine.engine.webhooks.subscriptions import NewWebhook, WebhookRequest, Webhooks
 from telecine.store import Ask, Steps
 from telecine.world import World
 from tests.contract.test_all_or_nothing import Cut, cut
@@ -24,8 +24,8 @@ def mail(bed: Bed) -> Deliveries:
     return Deliveries(bed.store, World())
 
 
-async def hook(bed: Bed, url: str = HOOK, owner: str = "ada", **more: Any) -> Made:
-    return await Webhooks(bed.store, World()).add(Wish(url=url, owner=owner, **more))
+async def hook(bed: Bed, url: str = HOOK, owner: str = "ada", **more: Any) -> NewWebhook:
+    return await Webhooks(bed.store, World()).add(WebhookRequest(url=url, owner=owner, **more))
 
 
 async def one_done(bed: Bed, owner: str = "ada", **more: Any) -> int:
@@ -48,7 +48,7 @@ async def collected(mail: Deliveries) -> int:
     raise AssertionError("there is more and more")
 
 
-async def taken(mail: Deliveries, wanted: int = 100, per_host: int = 100, **more: Any) -> list[Letter]:
+async def taken(mail: Deliveries, wanted: int = 100, per_host: int = 100, **more: Any) -> list[DueDelivery]:
     return await mail.take(wanted, per_host=per_host, lease=LEASE, **more)
 
 

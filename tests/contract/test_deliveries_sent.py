@@ -139,7 +139,7 @@ async def test_a_webhook_that_is_off_is_told_nothing_more(bed: Bed, mail: Delive
 async def test_a_webhook_that_takes_nothing_for_too_long_is_switched_off_and_no_other(
     bed: Bed, mail: Deliveries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deliveries, "MOST_WAITING", 2)
+    monkeypatch.setattr(deliveries, "MAX_WAITING", 2)
     heap = await hook(bed)
     await one_done(bed)
     bed.pass_time(1)

@@ -58,7 +58,7 @@ async def house(scene: Scene, patch: pytest.MonkeyPatch) -> AsyncIterator[House]
     await scene.enact(SONG)
     own, other = [PostgresBell(scene.url, World()) for n in range(2)]
     home = House(Engine(store, bell=own), own, other)
-    await home.engine.register(SONG)
+    await home.engine.jobs.register(SONG)
     say = Mouth._said
 
     async def heard(mouth: Mouth) -> bool:
@@ -85,7 +85,7 @@ async def test_a_submit_after_a_quiet_while_rings_with_its_commit_and_only_once(
     with pytest.MonkeyPatch.context() as patch:
         async with house(scene, patch) as home:
             for _ in range(3):
-                await home.engine.submit("song")
+                await home.engine.jobs.submit("song")
 
                 assert await wakes(home.other, LONG)
                 assert await wakes(home.own), "whoever waits in the same process is woken, too"
@@ -104,7 +104,7 @@ async def test_whoever_submits_all_the_time_holds_up_no_commit_and_is_heard(scen
 
             for _ in range(40):
                 home.own.ring(["any"])  # somebody else submits in between
-                await home.engine.submit("song")
+                await home.engine.jobs.submit("song")
 
             assert with_commit == []
             assert home.spoken
@@ -115,7 +115,7 @@ async def test_whoever_submits_all_the_time_holds_up_no_commit_and_is_heard(scen
 async def test_what_is_rung_soon_after_a_commit_that_rang_goes_out(scene: Scene) -> None:
     with pytest.MonkeyPatch.context() as patch:
         async with house(scene, patch) as home:
-            await home.engine.submit("song")
+            await home.engine.jobs.submit("song")
             home.own.ring(["any"])
             await asyncio.sleep(10 * SPACING)
 
@@ -140,17 +140,17 @@ async def test_what_was_refused_or_waits_rings_nobody_and_many_ring_as_ever(scen
     with pytest.MonkeyPatch.context() as patch:
         async with house(scene, patch) as home:
             with pytest.raises(BadSpec):
-                await home.engine.submit("song", priority=99)
+                await home.engine.jobs.submit("song", priority=99)
             assert not await wakes(home.other)
 
-            first = await home.engine.submit("song")
+            first = await home.engine.jobs.submit("song")
             assert await wakes(home.other, LONG)
             await home.rest()
-            await home.engine.submit("song", after=(first.job_id,))
+            await home.engine.jobs.submit("song", after=(first.job_id,))
             assert not await wakes(home.other)
 
             await home.rest()
-            await home.engine.submit_many([Submission(flow="song")] * 3)
+            await home.engine.jobs.submit_many([Submission(flow="song")] * 3)
             assert await wakes(home.other, LONG)
             assert len(home.spoken) == 1
 
@@ -169,7 +169,7 @@ async def test_of_many_submits_at_once_one_rings_with_its_commit(scene: Scene) -
             await asyncio.sleep(2 * SHORT)
             with_commit: list[object] = []
             patch.setattr(home.own, "said", lambda: with_commit.append(home.own._mouth.was_said()))
-            await asyncio.gather(*(home.engine.submit("song") for _ in range(12)))
+            await asyncio.gather(*(home.engine.jobs.submit("song") for _ in range(12)))
 
             assert len(with_commit) == 1
             assert await wakes(home.other, LONG)
@@ -194,8 +194,8 @@ async def test_news_that_nobody_takes_keep_no_submit_from_being_taken(tmp_path: 
         settings = Settings(database_url=server.url)
         await migrate_database(settings)
         async with open_engine(settings) as parts:
-            await parts.engine.register(SONG)
-            await parts.engine.submit("song")  # from now on its bell knows the channel
+            await parts.engine.jobs.register(SONG)
+            await parts.engine.jobs.submit("song")  # from now on its bell knows the channel
             sleeper, loud = [await asyncpg.connect(server.url) for _ in range(2)]
             await sleeper.execute("listen noise")
             await sleeper.execute("begin; select 1")
@@ -203,7 +203,7 @@ async def test_news_that_nobody_takes_keep_no_submit_from_being_taken(tmp_path: 
                 await _make_noise(loud)
             await asyncio.sleep(2 * SPACING)
 
-            taken = [await parts.engine.submit("song") for _ in range(3)]
+            taken = [await parts.engine.jobs.submit("song") for _ in range(3)]
 
             assert await loud.fetchval("select count(*) from job") == 1 + len(taken)
             sleeper.terminate()

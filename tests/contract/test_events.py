@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import asyncpg
 
-from telecine.engine.events.stream import Batch, Event, Heartbeat, Reset, Stream
+from telecine.engine.events.stream import Event, EventBatch, Heartbeat, Reset, Stream
 from telecine.facts import Done
 from telecine.store.open import open_store
 from tests.support.builders import a_flow, a_stage
@@ -19,7 +19,7 @@ SAY = "insert into unnumbered (at, kind, data) values (1, $1, null)"
 
 async def events(stream: Stream, after: int = 0, **more: int) -> list[Event]:
     batch = await stream.after(after, **more)
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, EventBatch)
     return list(batch.events)
 
 
@@ -84,7 +84,7 @@ async def test_pages_of_events_join(scene: Scene) -> None:
     found, seq = [], 0
     while True:
         batch = await stream.after(seq, limit=3)
-        assert isinstance(batch, Batch)
+        assert isinstance(batch, EventBatch)
         if not batch.events:
             break
         found.extend(batch.events)
@@ -105,7 +105,7 @@ async def test_a_reader_of_one_quiet_job_moves_on_with_the_others(scene: Scene) 
 
     second = await stream.after(first.seq, job_id=job_id)
 
-    assert isinstance(second, Batch)
+    assert isinstance(second, EventBatch)
     assert (second.events, second.seq) == ((), await stream.newest())
 
 

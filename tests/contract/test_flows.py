@@ -169,7 +169,7 @@ async def test_a_plan_that_comes_when_the_job_already_fails_is_kept_for_a_retry(
     await bed.done(plan, plan={"cut": ["a", "b"]})
     failed = await bed.status(job_id), await bed.states(job_id)
     await bed.audited()
-    await bed.engine.retry(job_id)
+    await bed.engine.jobs.retry(job_id)
     leases = await bed.claim(5)
 
     assert failed == ("failed", ["done", "error", "cancelled", "cancelled", "cancelled"])
@@ -190,7 +190,7 @@ async def test_a_plan_and_an_error_in_one_batch_lose_nothing(bed: Bed) -> None:
     )
     failed = await bed.status(job_id)
     await bed.audited()
-    await bed.engine.retry(job_id)
+    await bed.engine.jobs.retry(job_id)
 
     assert failed == "failed"
     assert sorted(named(await bed.claim(5))) == [("check", 0), ("cut", 0), ("cut", 1)]
@@ -231,7 +231,7 @@ async def test_a_quarantined_task_fails_its_job(bed: Bed) -> None:
         await bed.lose(await bed.take())
 
     assert await bed.status(job_id) == "failed"
-    assert (await bed.engine.views.job(job_id)).error["code"] == "quarantined"
+    assert (await bed.engine.queries.job(job_id)).error["code"] == "quarantined"
     await bed.audited()
 
 

@@ -9,6 +9,7 @@ import pytest
 from telecine.engine import Submission
 from telecine.engine.jobs import delete_subject
 from telecine.engine.jobs.delete_subject import clear_gone, delete
+from telecine.engine.jobs.submit import submit
 from tests.contract.test_gone_subjects import FILM, WHO, freed, published
 from tests.support.engine_fixture import Bed
 from tests.support.interleaver import Outcome, sequential, stepper
@@ -70,14 +71,14 @@ async def two_words(bed: Bed, step: str) -> tuple[Any, Any]:
     old = await (bed.submit(subject=WHO) if step == "cancel" else published(bed, "k1"))
     await bed.store.run(partial(delete_subject._hide, WHO, ""))
     duty = await prepared(bed, step, old)
-    wanted = [(Submission(flow="film", subject=WHO, owner="ada"), *await bed.engine.flow_row("film"))]
-    return duty, lambda: bed.engine.submission(wanted)
+    wanted = [(Submission(flow="film", subject=WHO, owner="ada"), *await bed.engine.jobs.flow_row("film"))]
+    return duty, lambda: submit(wanted)
 
 
 async def looked(bed: Bed, outcome: Outcome) -> bool:
     """Whether the duty came first."""
     assert not isinstance(outcome.second, Exception), outcome
-    shown = await bed.engine.subject(*WHO)
+    shown = await bed.engine.subjects.get(*WHO)
     assert shown.job is not None
     assert shown.version is None or await freed(bed) == []
     assert await clear_gone(bed.engine) == 0
@@ -93,7 +94,7 @@ async def prepared(bed: Bed, step: str, old: int) -> Any:
         return partial(delete_subject._drop_versions, WHO)
     await bed.store.run(partial(delete_subject._drop_versions, WHO))
     rows = delete_subject.upto(await bed.store.read(partial(delete_subject._ended, WHO)))
-    documents = await bed.store.read(partial(delete_subject.documents_of, [old], bed.engine.shelf))
+    documents = await bed.store.read(partial(delete_subject.documents_of, [old], bed.engine.graph_cache))
     put_away = partial(delete_subject._put_away, WHO, rows, documents)
     if step == "put_away":
         return put_away
@@ -125,9 +126,9 @@ async def test_a_submit_just_before_a_deletion_is_never_left_without_its_subject
     async def words() -> tuple[Any, Any]:
         await bed.clean()
         await bed.enact(FILM)
-        await bed.engine.learn(WHO, "ada", {"length": 3})
-        wanted = [(Submission(flow="film", subject=WHO, owner="ada"), *await bed.engine.flow_row("film"))]
-        return at_once, lambda: bed.engine.submission(wanted)
+        await bed.engine.subjects.learn(WHO, "ada", {"length": 3})
+        wanted = [(Submission(flow="film", subject=WHO, owner="ada"), *await bed.engine.jobs.flow_row("film"))]
+        return at_once, lambda: submit(wanted)
 
     async def whole(outcome: Outcome) -> bool:
         assert not isinstance(outcome.second, Exception), outcome

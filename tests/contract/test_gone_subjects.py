@@ -55,10 +55,10 @@ async def test_a_deleted_subject_is_shown_to_nobody_and_cannot_be_changed(bed: B
 
     await delete(bed.engine, WHO, actor="ada")
 
-    assert (await bed.engine.subjects("video")).items == ()
-    assert (await bed.engine.subjects("video", owner="ada")).items == ()
+    assert (await bed.engine.subjects.list("video")).items == ()
+    assert (await bed.engine.subjects.list("video", owner="ada")).items == ()
     with pytest.raises(NotFound):
-        await bed.engine.subject(*WHO)
+        await bed.engine.subjects.get(*WHO)
     with pytest.raises(NotFound):
         await delete(bed.engine, WHO)
     with pytest.raises(NotFound):
@@ -124,7 +124,7 @@ async def test_bytes_that_another_subject_names_stay(bed: Bed) -> None:
 
     assert "shared" not in await freed(bed)
     assert await bed.count("artifact", "key = 'shared'") == 1
-    assert (await bed.engine.subject("video", "f2")).version == 1
+    assert (await bed.engine.subjects.get("video", "f2")).version == 1
 
 
 async def test_a_version_that_took_files_over_goes_with_all_of_them(bed: Bed) -> None:
@@ -162,7 +162,7 @@ async def test_a_submit_brings_it_back_with_what_is_left(bed: Bed) -> None:
     again = await bed.submit(subject=WHO, owner="ada")
     await clear_gone(bed.engine)
 
-    shown = await bed.engine.subject(*WHO)
+    shown = await bed.engine.subjects.get(*WHO)
     assert (shown.version, shown.open_job and shown.open_job.id) == (1, again)
     assert await freed(bed) == []
 
@@ -176,7 +176,7 @@ async def test_a_submit_never_brings_back_bytes_that_were_freed(bed: Bed) -> Non
     again = await bed.submit(subject=WHO, owner="bob")
     await clear_gone(bed.engine)
 
-    shown = await bed.engine.subject(*WHO)
+    shown = await bed.engine.subjects.get(*WHO)
     assert (shown.owner, shown.version, shown.versions, shown.facts) == ("bob", None, (), {})
     assert [line.id for line in shown.jobs] == [again]
     assert (await bed.take()).job_id == again

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases.lease_operations import keep
 from telecine.errors import LeaseLost, StoreError
 from telecine.facts import LEASE, MINUTE, SECOND, Holding, Kept, Line, Released
@@ -196,7 +196,7 @@ async def test_release_under_a_beat_that_was_lost_is_still_heard(bed: Bed) -> No
 async def test_to_keep_one_file_reads_no_others(bed: Bed, before: int) -> None:
     lease, _ = await two_leases(bed)
     await bed.engine.keep(lease.task_id, 1, [an_artifact(f"{number}.m4s") for number in range(before)])
-    work = keep(lease.task_id, 1, [an_artifact("0.m4s")], Shelf())
+    work = keep(lease.task_id, 1, [an_artifact("0.m4s")], GraphCache())
     read = {}
 
     def overheard() -> Steps[None]:

@@ -19,8 +19,8 @@ LINE = a_flow("cut", "join")
 async def test_a_repeated_key_returns_the_first_job(bed: Bed) -> None:
     await bed.enact(LINE)
 
-    first = await bed.engine.submit("film", {"film": "a"}, key="k")
-    again = await bed.engine.submit("film", {"film": "a"}, key="k")
+    first = await bed.engine.jobs.submit("film", {"film": "a"}, key="k")
+    again = await bed.engine.jobs.submit("film", {"film": "a"}, key="k")
 
     assert (again.job_id, first.created, again.created) == (first.job_id, True, False)
     assert await bed.count("job") == 1
@@ -49,7 +49,7 @@ async def test_of_many_who_race_with_one_key_all_get_the_same_job(bed: Bed) -> N
     other = await bed.another_engine()
     engines = [bed.engine, other] * 10
 
-    answers = await asyncio.gather(*(engine.submit("film", {"film": "a"}, key="k") for engine in engines))
+    answers = await asyncio.gather(*(engine.jobs.submit("film", {"film": "a"}, key="k") for engine in engines))
 
     assert len({answer.job_id for answer in answers}) == 1
     assert sum(answer.created for answer in answers) == 1
@@ -62,7 +62,7 @@ async def test_of_two_who_race_with_one_key_and_different_bodies_one_is_refused(
     other = await bed.another_engine()
 
     answers = await asyncio.gather(
-        bed.engine.submit("film", 1, key="k"), other.submit("film", 2, key="k"), return_exceptions=True
+        bed.engine.jobs.submit("film", 1, key="k"), other.jobs.submit("film", 2, key="k"), return_exceptions=True
     )
 
     assert sorted(type(answer).__name__ for answer in answers) == ["KeyReused", "Submitted"]
@@ -72,7 +72,7 @@ async def test_of_two_who_race_with_one_key_and_different_bodies_one_is_refused(
 async def test_a_key_within_one_call_names_one_job(bed: Bed) -> None:
     await bed.enact(LINE)
 
-    first, second = await bed.engine.submit_many([Submission(flow="film", key="k")] * 2)
+    first, second = await bed.engine.jobs.submit_many([Submission(flow="film", key="k")] * 2)
 
     assert first.job_id == second.job_id
     assert await bed.count("job") == 1
@@ -92,8 +92,8 @@ async def test_a_key_still_answers_after_the_job_has_ended(bed: Bed) -> None:
 async def test_a_dedupe_key_joins_the_twin_that_has_not_finished(bed: Bed) -> None:
     await bed.enact(LINE)
 
-    first = await bed.engine.submit("film", 1, dedupe_key="d")
-    twin = await bed.engine.submit("film", 2, dedupe_key="d")
+    first = await bed.engine.jobs.submit("film", 1, dedupe_key="d")
+    twin = await bed.engine.jobs.submit("film", 2, dedupe_key="d")
 
     assert (twin.job_id, twin.created) == (first.job_id, False)
 
@@ -103,7 +103,7 @@ async def test_a_dedupe_key_is_free_again_once_its_job_has_ended(bed: Bed) -> No
     first = await bed.submit(dedupe_key="d")
     await bed.run_all()
 
-    second = await bed.engine.submit("film", dedupe_key="d")
+    second = await bed.engine.jobs.submit("film", dedupe_key="d")
 
     assert second.created
     assert second.job_id != first
@@ -113,7 +113,7 @@ async def test_of_many_who_race_with_one_dedupe_key_all_get_the_same_job(bed: Be
     await bed.enact(LINE)
     other = await bed.another_engine()
 
-    answers = await asyncio.gather(*(engine.submit("film", dedupe_key="d") for engine in [bed.engine, other] * 5))
+    answers = await asyncio.gather(*(engine.jobs.submit("film", dedupe_key="d") for engine in [bed.engine, other] * 5))
 
     assert len({answer.job_id for answer in answers}) == 1
     assert await bed.count("job") == 1
@@ -169,7 +169,7 @@ async def test_a_refused_word_brings_no_facts(bed: Bed) -> None:
     await bed.enact(a_flow("look"))
     job_id = await bed.submit(subject=("movie", "7"))
     lease = await bed.take()
-    await bed.engine.cancel(job_id)
+    await bed.engine.jobs.cancel(job_id)
 
     answer = await bed.done(lease, facts={"a": 1})
 

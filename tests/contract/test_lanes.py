@@ -54,7 +54,7 @@ async def test_a_piece_may_ask_for_labels_of_its_own(bed: Bed) -> None:
 
 async def test_a_stage_version_that_a_worker_does_not_know_is_left_alone(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.register(a_flow(a_stage("cut", version=2)))
+    await bed.engine.jobs.register(a_flow(a_stage("cut", version=2)))
     await bed.submit()
 
     old = await bed.claim()
@@ -79,9 +79,9 @@ async def test_nothing_of_a_paused_flow_starts_until_it_is_resumed(bed: Bed) -> 
     await bed.submit("film")
     await bed.submit("opera")
 
-    await bed.engine.pause("film")
+    await bed.engine.jobs.pause("film")
     paused = await bed.claim(5)
-    await bed.engine.pause("film", False)
+    await bed.engine.jobs.pause("film", False)
     resumed = await bed.claim(5)
 
     assert ([x.flow for x in paused], [x.flow for x in resumed]) == (["opera"], ["film"])
@@ -90,7 +90,7 @@ async def test_nothing_of_a_paused_flow_starts_until_it_is_resumed(bed: Bed) -> 
 async def test_a_paused_flow_is_not_handed_out_under_the_name_of_another(bed: Bed) -> None:
     await bed.enact(CUT, a_flow("sing", name="opera"))
     await bed.submit()
-    await bed.engine.pause("film")
+    await bed.engine.jobs.pause("film")
 
     for lanes in ({"film/cut@1": "opera"}, {"film/cut@1": ""}, {"opera/sing@1": "opera", "film/cut@1": "fil"}):
         with pytest.raises(BadSpec, match="lane 'film/cut@1' is not of flow"):
@@ -103,7 +103,7 @@ async def test_a_paused_flow_is_not_handed_out_under_the_name_of_another(bed: Be
 
 async def test_a_new_version_of_a_paused_flow_is_paused_too(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.pause("film")
+    await bed.engine.jobs.pause("film")
 
     await bed.enact(a_flow(a_stage("cut", version=2)))
     await bed.submit()
@@ -117,7 +117,7 @@ async def test_a_new_version_of_a_paused_flow_is_paused_too(bed: Bed) -> None:
 async def test_a_repeated_request_gets_the_same_leases_and_says_nothing_twice(bed: Bed) -> None:
     await bed.enact(CUT)
     job_id = await bed.submit()
-    await bed.engine.submit_many([Submission(flow="film")] * 5)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 5)
 
     first = await bed.claim(3, request="r")
     bed.pass_time(SECOND)
@@ -130,7 +130,7 @@ async def test_a_repeated_request_gets_the_same_leases_and_says_nothing_twice(be
 
 async def test_an_older_request_that_comes_again_gets_what_it_got(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.submit_many([Submission(flow="film")] * 6)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 6)
     first = await bed.claim(2, request="one")
     await bed.claim(2, request="two")
 
@@ -140,7 +140,7 @@ async def test_an_older_request_that_comes_again_gets_what_it_got(bed: Bed) -> N
 
 async def test_a_request_whose_leases_have_all_ended_gets_nothing_more(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.submit_many([Submission(flow="film")] * 4)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 4)
     await bed.settle(await bed.claim(2, request="r"))
 
     assert await bed.claim(2, request="r") == []
@@ -148,7 +148,7 @@ async def test_a_request_whose_leases_have_all_ended_gets_nothing_more(bed: Bed)
 
 async def test_a_repeated_request_gets_only_what_is_still_running(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.submit_many([Submission(flow="film")] * 4)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 4)
     first = await bed.claim(2, request="r")
 
     await bed.done(first[0])
@@ -169,7 +169,7 @@ async def test_a_repeat_also_returns_what_fell_due_in_the_first_call(bed: Bed) -
 
 async def test_requests_of_different_workers_are_different_requests(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.submit_many([Submission(flow="film")] * 2)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 2)
     bob = await bed.enlist("bob")
 
     ours, theirs = await bed.claim(1, request="r"), await bed.claim(1, bob, request="r")
@@ -179,7 +179,7 @@ async def test_requests_of_different_workers_are_different_requests(bed: Bed) ->
 
 async def test_a_request_that_is_sent_twice_at_once_is_granted_once(bed: Bed) -> None:
     await bed.enact(CUT)
-    await bed.engine.submit_many([Submission(flow="film")] * 20)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 20)
     other = await bed.another_engine()
 
     both = await asyncio.gather(

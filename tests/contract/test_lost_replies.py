@@ -32,7 +32,7 @@ async def far_away(bed: Bed, *flows: Flow) -> AsyncIterator[tuple[Engine, LossyP
         store.now = bed.store.now
         engine = Engine(store, world=World(dice=Loaded()))
         for flow in flows:
-            await engine.register(flow)
+            await engine.jobs.register(flow)
         yield engine, proxy
         await store.close()
 
@@ -48,10 +48,10 @@ async def lost(proxy: LossyProxy, text: bytes, asked: Any) -> None:
 
 async def test_a_submit_with_a_key_is_repeated_without_a_second_job(bed: Bed) -> None:
     async with far_away(bed, LONE) as (engine, proxy):
-        await lost(proxy, COMMIT, engine.submit("film", {"a": 1}, key="k"))
+        await lost(proxy, COMMIT, engine.jobs.submit("film", {"a": 1}, key="k"))
         committed = await bed.count("job")
 
-        again = await engine.submit("film", {"a": 1}, key="k")
+        again = await engine.jobs.submit("film", {"a": 1}, key="k")
 
     assert (committed, again.created, await bed.count("job")) == (1, False, 1)
 
@@ -105,9 +105,9 @@ async def test_a_checkpoint_is_kept_again(bed: Bed) -> None:
 async def test_a_cancel_is_repeated(bed: Bed) -> None:
     async with far_away(bed, LINE) as (engine, proxy):
         job_id = await bed.submit()
-        await lost(proxy, COMMIT, engine.cancel(job_id))
+        await lost(proxy, COMMIT, engine.jobs.cancel(job_id))
 
-        assert await engine.cancel(job_id) == "cancelled"
+        assert await engine.jobs.cancel(job_id) == "cancelled"
 
     assert (await bed.events(job_id)).count("job.cancelled") == 1
 
@@ -115,11 +115,11 @@ async def test_a_cancel_is_repeated(bed: Bed) -> None:
 async def test_a_retry_that_had_worked_is_refused_the_second_time(bed: Bed) -> None:
     async with far_away(bed, LONE) as (engine, proxy):
         job_id = await bed.submit()
-        await bed.engine.cancel(job_id)
-        await lost(proxy, COMMIT, engine.retry(job_id))
+        await bed.engine.jobs.cancel(job_id)
+        await lost(proxy, COMMIT, engine.jobs.retry(job_id))
 
         with pytest.raises(WrongState):
-            await engine.retry(job_id)
+            await engine.jobs.retry(job_id)
 
     assert (await bed.job(job_id))["generation"] == 2
 
@@ -128,11 +128,11 @@ async def test_a_retry_that_names_its_generation_is_repeated_until_it_is_answere
     """The job may have failed again meanwhile: that is not what the repeat is about."""
     async with far_away(bed, LONE) as (engine, proxy):
         job_id = await bed.submit()
-        await bed.engine.cancel(job_id)
-        await lost(proxy, COMMIT, engine.retry(job_id, generation=1))
-        await bed.engine.cancel(job_id)
+        await bed.engine.jobs.cancel(job_id)
+        await lost(proxy, COMMIT, engine.jobs.retry(job_id, generation=1))
+        await bed.engine.jobs.cancel(job_id)
 
-        await engine.retry(job_id, generation=1)
+        await engine.jobs.retry(job_id, generation=1)
 
     assert (await bed.job(job_id))["generation"] == 2
     assert await bed.status(job_id) == "cancelled"
@@ -146,8 +146,8 @@ async def test_a_sweep_whose_answer_was_lost_counts_a_loss_once(bed: Bed) -> Non
             bed.pass_time(9_000)
             await bed.engine.sweep()
         bed.pass_time(3_000)
-        engine.store.now = bed.now
-        words = await engine.store.read(recovery.overdue)
+        engine._store.now = bed.now
+        words = await engine._store.read(recovery.overdue)
         await lost(proxy, COMMIT, engine.settle(words))
 
         await engine.settle(words)

@@ -55,7 +55,7 @@ async def test_a_moment_that_no_database_can_hold_is_refused(bed: Bed, moment: f
     await bed.enact(a_flow("cut"))
 
     with pytest.raises(BadSpec, match="no moment"):
-        await bed.engine.submit("film", run_at=moment)
+        await bed.engine.jobs.submit("film", run_at=moment)
 
 
 # -- Words -----------------------------------------------------------------------------------------
@@ -148,12 +148,12 @@ async def test_leases_of_a_disabled_worker_go_back_also_when_nobody_took_them_aw
 
 async def test_an_edit_moves_every_stage_by_its_own_offset_and_what_runs_too(bed: Bed) -> None:
     await bed.enact(a_flow(a_stage("cut", priority_offset=3), "score"))
-    await bed.engine.submit("film", priority=9)
-    await bed.engine.submit("film", priority=6)
+    await bed.engine.jobs.submit("film", priority=9)
+    await bed.engine.jobs.submit("film", priority=6)
     one, other = await bed.sql("select id from job order by id")
     running = await bed.take()
 
-    await bed.engine.edit(one["id"], priority=6)
+    await bed.engine.jobs.edit(one["id"], priority=6)
     ranks = {job["id"]: [task["rank"] for task in await bed.tasks(job["id"])] for job in (one, other)}
 
     assert running.job_id == one["id"]
@@ -163,7 +163,7 @@ async def test_an_edit_moves_every_stage_by_its_own_offset_and_what_runs_too(bed
 async def test_thousands_of_followers_open_when_the_one_before_them_ends(bed: Bed) -> None:
     await bed.enact(a_flow("cut"))
     first = await bed.submit()
-    await bed.engine.submit_many([Submission(flow="film", after=(first,)) for _ in range(450)])
+    await bed.engine.jobs.submit_many([Submission(flow="film", after=(first,)) for _ in range(450)])
 
     await bed.done(await bed.take())
 

@@ -64,7 +64,7 @@ async def saying(
     for statement in TRIGGER if bed.is_postgres else SQLITE_TRIGGER:
         await bed.sql(statement)
     await bed.enact(LINE)
-    await bed.engine.submit_many([Submission(flow="film")] * len(results))
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * len(results))
     leases = await bed.claim(len(results))
     held = Held()
     outbox = Outbox(cast("Words", engine or bed.engine), held, World(dice=Loaded()), lambda: None)
@@ -201,7 +201,7 @@ async def test_what_becomes_ready_later_does_not_wait_for_such_an_outcome_either
             tried = len(counted.batches)
             while len(counted.batches) < tried + 3:
                 await asyncio.sleep(0.01)
-        await bed.engine.submit_many([Submission(flow="film")] * 2)
+        await bed.engine.jobs.submit_many([Submission(flow="film")] * 2)
         for lease in await bed.claim(2):
             attempt = Attempt(lease, until=float("inf"))
             held.attempts[attempt.key] = attempt

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pytest
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases import patience
 from telecine.engine.maintenance.audit import Auditor
 from telecine.facts import SECOND, SWEEP, Lease, Mode, Piece, WorkerId
@@ -101,7 +101,7 @@ async def test_a_cancelled_job_skips_nothing(bed: Bed) -> None:
     await begun(bed, RARE)
     [job] = await bed.sql("select id from job")
 
-    await bed.engine.cancel(job["id"])
+    await bed.engine.jobs.cancel(job["id"])
     await waited(bed, 60)
 
     assert await states(bed) == ["done", "cancelled", "cancelled"]
@@ -187,11 +187,11 @@ async def test_a_worker_with_other_labels_does_not_hold_patience_up(bed: Bed) ->
 
 async def test_while_a_flow_is_paused_patience_does_not_count(bed: Bed) -> None:
     await begun(bed, RARE)
-    await bed.engine.pause("film")
+    await bed.engine.jobs.pause("film")
 
     await waited(bed, 100)
     before = await states(bed)
-    await bed.engine.pause("film", paused=False)
+    await bed.engine.jobs.pause("film", paused=False)
     await waited(bed, 60)
 
     assert (before, await states(bed)) == (["done", "ready", "new"], ["done", "skipped", "ready"])
@@ -266,7 +266,7 @@ async def test_the_audit_finds_nothing_in_a_stage_that_went_on_without_some_task
     while leases := await bed.claim():
         await bed.done(leases[0])
 
-    found = await Auditor(bed.store, Shelf()).look_at_everything()
+    found = await Auditor(bed.store, GraphCache()).look_at_everything()
 
     assert (await states(bed))[1] == "skipped"
     assert [row["status"] for row in await bed.sql("select status from job")] == ["completed"]
@@ -280,6 +280,6 @@ async def test_the_audit_finds_a_task_without_patience_that_was_skipped_alone(be
         await bed.done(leases[0])
 
     await bed.sql("update task set patience_ms = null")
-    found = await Auditor(bed.store, Shelf()).look_at_everything()
+    found = await Auditor(bed.store, GraphCache()).look_at_everything()
 
     assert [finding.check for finding in found] == ["stage.state"]

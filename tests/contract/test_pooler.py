@@ -10,7 +10,7 @@ import pytest
 from telecine import Flow
 from telecine.dispatch.postgres import PostgresBell
 from telecine.engine import Submission
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.audit import Auditor
 from telecine.facts import Status
 from telecine.settings import Settings
@@ -63,21 +63,21 @@ def test_workers_submitters_and_readers_share_two_connections(
             settings = settings_for(address, tmp_path)
             async with open_engine(settings) as here, open_engine(settings) as there:
                 engine = here.engine
-                await engine.register(relay())
+                await engine.jobs.register(relay())
                 worker = make_worker(there, [relay()])
                 working = asyncio.create_task(worker.run())
                 half = range(JOBS // 2)
-                singly = [engine.submit("relay", {"n": n}) for n in half]
+                singly = [engine.jobs.submit("relay", {"n": n}) for n in half]
                 made = [one.job_id for one in await asyncio.gather(*singly)]
-                made += [one.job_id for one in await engine.submit_many([Submission(flow="relay") for _ in half])]
-                while {(await engine.views.job(job)).status for job in made} != {Status.COMPLETED}:
-                    await asyncio.gather(*(engine.views.job(job) for job in made))
-                    await engine.views.stats()
+                made += [one.job_id for one in await engine.jobs.submit_many([Submission(flow="relay") for _ in half])]
+                while {(await engine.queries.job(job)).status for job in made} != {Status.COMPLETED}:
+                    await asyncio.gather(*(engine.queries.job(job) for job in made))
+                    await engine.queries.stats()
                 used = dict(pooler.transactions)
                 worker.stop()
                 await working
-                attempts = [len((await engine.views.attempts(job)).items) for job in made]
-                found = await Auditor(here.store, Shelf()).look_at_everything()
+                attempts = [len((await engine.queries.attempts(job)).items) for job in made]
+                found = await Auditor(here.store, GraphCache()).look_at_everything()
             assert attempts == [2] * JOBS
             assert found == ()
             assert len(used) >= 2

@@ -212,7 +212,7 @@ async def test_limits_in_the_last_attempt_are_an_error(bed: Bed) -> None:
     await sweep_until(bed, 6 * SECOND)
 
     assert await bed.status(lease.job_id) == "failed"
-    assert (await bed.engine.views.job(lease.job_id)).error["code"] == "stalled"
+    assert (await bed.engine.queries.job(lease.job_id)).error["code"] == "stalled"
 
 
 # -- Outages ---------------------------------------------------------------------------------------

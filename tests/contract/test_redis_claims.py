@@ -69,8 +69,8 @@ async def test_hints_that_are_wrong_stale_or_doubled_change_nothing(bed: Bed) ->
 async def test_a_hint_at_a_lane_that_the_worker_does_not_serve_is_not_followed(bed: Bed) -> None:
     await ready(bed, 1)
     foreign = a_flow("glue", name="other")
-    await bed.engine.register(foreign)
-    await bed.engine.submit("other")
+    await bed.engine.jobs.register(foreign)
+    await bed.engine.jobs.submit("other")
     [other] = [row["id"] for row in await bed.sql("select id from task where lane like 'other%'")]
     bed.engine.hints = Told(other)
 
@@ -83,10 +83,10 @@ async def test_a_hint_does_not_lift_a_pause_nor_unpark_nor_open_what_waits(bed: 
     due = await bed.submit()
     tasks = [row["id"] for row in await bed.sql("select id from task order by id")]
     bed.engine.hints = Told(*tasks)
-    await bed.engine.pause("film")
+    await bed.engine.jobs.pause("film")
 
     assert await bed.claim(5) == []
-    await bed.engine.pause("film", False)
+    await bed.engine.jobs.pause("film", False)
     [lease] = await bed.claim(5)
 
     assert (lease.stage, lease.job_id) == ("cut", due)

@@ -58,7 +58,7 @@ class Process:
         return dict.fromkeys(self.flow.graph.lanes, self.flow.name)
 
     async def submit(self, **how: Any) -> int:
-        return (await self.parts.engine.submit(self.flow.name, **how)).job_id
+        return (await self.parts.engine.jobs.submit(self.flow.name, **how)).job_id
 
     async def claim(self, request: str, wanted: int = 1) -> list[Lease]:
         return await self.parts.engine.claim(self.worker, request, self.lanes, wanted)
@@ -82,7 +82,7 @@ class Process:
 async def process(url: str, redis: str, *stages: str) -> AsyncIterator[Process]:
     async with open_engine(settings(url, redis)) as parts:
         flow = a_flow(*(stages or ("cut",)))
-        await parts.engine.register(flow)
+        await parts.engine.jobs.register(flow)
         lanes = tuple(flow.graph.lanes)
         worker = await parts.engine.enlist(Registration(name="ann", hostname="here", lanes=lanes))
         bell = redis_of(parts.bell)
@@ -224,18 +224,18 @@ async def test_hybrid_begins_and_works_without_redis(database: str) -> None:
         [lease] = await mine.claim("first")
         await mine.settle(lease)
 
-        assert (await mine.parts.engine.views.job(job)).status == "completed"
+        assert (await mine.parts.engine.queries.job(job)).status == "completed"
         assert mine.bell.vitals().hints_taken == 0
 
 
 async def test_redis_mode_goes_on_without_redis_once_it_runs(database: str) -> None:
     with PrivateRedis() as server:
         async with open_engine(settings(database, server.url, "redis")) as parts:
-            await parts.engine.register(a_flow("cut"))
+            await parts.engine.jobs.register(a_flow("cut"))
             server.kill()
 
             for _ in range(5):
-                await parts.engine.submit("film")
+                await parts.engine.jobs.submit("film")
 
             bell = redis_of(parts.bell)
             assert bell is not None
@@ -250,7 +250,7 @@ async def test_database_mode_knows_no_redis(database: str) -> None:
     async with open_engine(Settings(database_url=database)) as parts:
         assert redis_of(parts.bell) is None
         assert parts.engine.hints is None
-        assert parts.engine.store is parts.store
+        assert parts.engine._store is parts.store
         assert parts.news is parts.bell
         assert isinstance(make_locks(parts), SqlLocks)
 

@@ -23,7 +23,7 @@ async def winding_down(bed: Bed) -> tuple[int, Lease]:
 async def test_a_job_that_winds_down_goes_on_when_it_is_asked_for_again(bed: Bed) -> None:
     job_id, last = await winding_down(bed)
 
-    before = await bed.engine.resume(job_id, actor="ann")
+    before = await bed.engine.jobs.resume(job_id, actor="ann")
 
     job = await bed.job(job_id)
     assert before is Status.PROCESSING
@@ -41,7 +41,7 @@ async def test_if_its_last_task_ends_first_it_is_opened_again(bed: Bed) -> None:
     job_id, last = await winding_down(bed)
     await bed.release(last)
 
-    before = await bed.engine.resume(job_id)
+    before = await bed.engine.jobs.resume(job_id)
 
     assert (before, (await bed.job(job_id))["generation"]) == (Status.FAILED, 2)
     assert await bed.run_all() == 4
@@ -53,7 +53,7 @@ async def test_a_task_that_was_told_to_stop_before_is_done_again(bed: Bed) -> No
     job_id, last = await winding_down(bed)
     told_before = (await bed.beaten(last)).stop
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
     told_after = (await bed.beaten(last)).stop
     await bed.release(last)
 
@@ -67,7 +67,7 @@ async def test_a_task_that_was_told_to_stop_before_is_done_again(bed: Bed) -> No
 async def test_its_worker_that_is_lost_after_that_costs_no_more_than_another_attempt(bed: Bed) -> None:
     job_id, last = await winding_down(bed)
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
     await bed.lose(last)
 
     assert (await bed.states(job_id))[1] == "ready"
@@ -85,7 +85,7 @@ async def test_what_runs_is_the_first_attempt_of_the_new_generation(bed: Bed) ->
     assert (sing.stage, cut.stage, cut.attempt) == ("sing", "cut", 2)
     await bed.fail(sing, permanent=True)
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
     await bed.fail(cut)
 
     history = await bed.attempts(cut.task_id)
@@ -104,7 +104,7 @@ async def test_another_stage_that_runs_stays_as_it_is(bed: Bed) -> None:
     await bed.fail(leases["cut"], permanent=True)
     before = (await bed.events(job_id)).count("stage.ready")
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
 
     assert await bed.stages(job_id) == {"cut": "ready", "sing": "ready", "join": "new"}
     assert (await bed.events(job_id)).count("stage.ready") == before + 1
@@ -123,7 +123,7 @@ async def test_what_a_running_task_is_built_on_is_not_opened_again(bed: Bed) -> 
     show = await bed.take()
     await bed.fail(leases["cut"], permanent=True)
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
 
     assert await bed.stages(job_id) == {"note": "error", "cut": "ready", "show": "ready"}
     assert (await bed.job(job_id))["warnings"] == 1
@@ -140,7 +140,7 @@ async def test_an_optional_piece_of_a_stage_that_is_open_is_tried_again(bed: Bed
     leases = {lease.stage: lease for lease in await bed.claim(2)}
     await bed.fail(leases["cut"], permanent=True)
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
     await bed.fail(leases["note"], permanent=True)
 
     assert await bed.stages(job_id) == {"cut": "ready", "note": "error", "join": "new"}
@@ -155,7 +155,7 @@ async def test_a_plan_that_comes_after_it_is_followed(bed: Bed) -> None:
     leases = {lease.stage: lease for lease in await bed.claim(2)}
     await bed.fail(leases["sing"], permanent=True)
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
     await bed.done(leases["plan"], plan={"cut": ["a", "b"]})
 
     assert named(await bed.claim(5)) == [("sing", 0), ("cut", 0), ("cut", 1)]
@@ -165,9 +165,9 @@ async def test_a_plan_that_comes_after_it_is_followed(bed: Bed) -> None:
 async def test_a_job_that_was_cancelled_while_it_failed_ends(bed: Bed) -> None:
     """Somebody wants it gone, perhaps because its video was deleted: to ask for it again makes no difference."""
     job_id, last = await winding_down(bed)
-    await bed.engine.cancel(job_id)
+    await bed.engine.jobs.cancel(job_id)
 
-    await bed.engine.resume(job_id)
+    await bed.engine.jobs.resume(job_id)
     await bed.release(last)
 
     assert (await bed.status(job_id), (await bed.job(job_id))["generation"]) == ("cancelled", 1)
@@ -178,7 +178,7 @@ async def test_to_ask_twice_opens_one_generation(bed: Bed) -> None:
     job_id, last = await winding_down(bed)
     other = await bed.another_engine()
 
-    await asyncio.gather(bed.engine.resume(job_id), other.resume(job_id))
+    await asyncio.gather(bed.engine.jobs.resume(job_id), other.resume(job_id))
 
     assert (await bed.job(job_id))["generation"] == 2
     assert (await bed.events(job_id)).count("job.retried") == 1

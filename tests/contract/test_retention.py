@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance import retention
 from telecine.engine.maintenance.audit import Auditor
 from telecine.engine.maintenance.retention import NOTHING, Ages, Retired, retire_jobs
@@ -66,18 +66,18 @@ async def test_an_old_job_moves_to_the_archive_and_is_found_as_before(scene: Sce
     assert (*first.items, *rest.items) == tasks.items
     with pytest.raises(NotFound):
         await views.task(tasks.items[0].id)
-    assert await Auditor(scene.store, Shelf()).look_at_everything() == ()
+    assert await Auditor(scene.store, GraphCache()).look_at_everything() == ()
 
 
 @played
 async def test_only_jobs_that_ended_long_enough_ago_are_moved(scene: Scene) -> None:
     await scene.enact(SONG)
     old = await scene.submit("song")
-    await scene.engine.cancel(old)
+    await scene.engine.jobs.cancel(old)
     still_open = await scene.submit("song")
     scene.pass_time(30 * DAY)
     just = await scene.submit("song")
-    await scene.engine.cancel(just)
+    await scene.engine.jobs.cancel(just)
     scene.pass_time(1)
 
     retired = await retire_all(scene)
@@ -93,11 +93,11 @@ async def test_batches_take_the_oldest_first_and_may_end_between_any_two(scene: 
     jobs = []
     for _ in range(5):
         jobs.append(await scene.submit("song"))
-        await scene.engine.cancel(jobs[-1])
+        await scene.engine.jobs.cancel(jobs[-1])
         scene.pass_time(1)
     scene.pass_time(LONG)
 
-    first = await retire_jobs(scene.store, Shelf(), Ages(), most=2)
+    first = await retire_jobs(scene.store, GraphCache(), Ages(), most=2)
     left = [job.id for job in (await scene.views.jobs()).items]
     rest = await retire_all(scene)
 
@@ -119,7 +119,7 @@ async def test_files_of_the_version_that_is_shown_stay_when_its_job_goes(scene: 
     assert (retired.jobs, retired.versions, retired.files) == (2, 1, ("old",))
     assert [row["key"] for row in await scene.sql("select key from artifact")] == ["new"]
     assert [row["number"] for row in await scene.sql("select number from subject_version")] == [2]
-    assert await Auditor(scene.store, Shelf()).look_at_everything() == ()
+    assert await Auditor(scene.store, GraphCache()).look_at_everything() == ()
 
 
 @played
@@ -166,7 +166,7 @@ async def test_a_version_that_was_replaced_goes_although_its_job_is_still_there(
     assert (at_once.jobs, at_once.versions, at_once.files) == (0, 1, ("old",))
     assert [row["key"] for row in await scene.sql("select key from artifact")] == ["new"]
     assert (await scene.views.job(job_id)).output_count == 0
-    assert await Auditor(scene.store, Shelf()).look_at_everything() == ()
+    assert await Auditor(scene.store, GraphCache()).look_at_everything() == ()
 
 
 @played
@@ -216,11 +216,11 @@ async def test_a_job_that_was_retried_meanwhile_is_not_moved(scene: Scene) -> No
     await scene.fail_for_good((await scene.claim())[0])
     scene.pass_time(LONG)
     old = (await scene.sql("select id, ended_at, generation, 1 as tasks from job"))[0]
-    await scene.engine.retry(job_id)
+    await scene.engine.jobs.retry(job_id)
     await scene.fail_for_good((await scene.claim())[0])
     scene.pass_time(LONG)
 
-    document = await scene.store.read(lambda: retention.documents_of([job_id], Shelf()))
+    document = await scene.store.read(lambda: retention.documents_of([job_id], GraphCache()))
     moved = await scene.store.run(lambda: retention.move([old], document, 0))
 
     assert moved == NOTHING
@@ -241,7 +241,7 @@ async def test_two_passes_at_once_move_each_job_once(scene: Scene) -> None:
 
     async def all_of(store: object) -> Retired:
         total = NOTHING
-        while batch := await retire_jobs(store, Shelf(), Ages(), most=5):  # type: ignore[arg-type]
+        while batch := await retire_jobs(store, GraphCache(), Ages(), most=5):  # type: ignore[arg-type]
             total = total + batch
         return total
 

@@ -6,9 +6,9 @@ from telecine.engine import Registration
 from telecine.engine.accounts.keys import Keys, Scope
 from telecine.engine.events.stream import Reset, Stream
 from telecine.engine.jobs.delete_job import delete
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.maintenance.retention import NOTHING, Ages
-from telecine.engine.maintenance.watch_folders import Watched
+from telecine.engine.maintenance.watch_folders import WatchedFiles
 from telecine.engine.queries import ownership
 from telecine.errors import KeyReused, NotFound, WrongState
 from telecine.facts import DAY, JobId, Line
@@ -32,12 +32,12 @@ async def test_an_idempotency_key_lives_thirty_days_beyond_the_end_of_its_job(sc
     scene.pass_time(29 * DAY)
 
     early = await retire_all(scene, ages)
-    same = await scene.engine.submit("song", key="k")
+    same = await scene.engine.jobs.submit("song", key="k")
     with pytest.raises(KeyReused):
-        await scene.engine.submit("song", {"other": 1}, key="k")
+        await scene.engine.jobs.submit("song", {"other": 1}, key="k")
     scene.pass_time(2 * DAY)
     late = await retire_all(scene, ages)
-    fresh = await scene.engine.submit("song", key="k")
+    fresh = await scene.engine.jobs.submit("song", key="k")
 
     assert (early.jobs, early.keys) == (1, 0)
     assert (same.job_id, same.created) == (job_id, False)
@@ -105,7 +105,7 @@ async def test_workers_that_left_long_ago_go(scene: Scene) -> None:
 @played
 async def test_which_key_a_worker_came_with_goes_with_the_worker(scene: Scene) -> None:
     await scene.enact(FILM)
-    remotes = Remotes(scene.engine)
+    remotes = RemoteWorkers(scene.engine)
     old = await remotes.enlist("1f0c9a3be27d", "first", Registration(name="bob", hostname="far", lanes=()))
     await scene.engine.retire(old)
     scene.pass_time(91 * DAY)
@@ -158,7 +158,7 @@ async def test_a_deleted_job_stays_known_while_a_file_of_it_is_shown(scene: Scen
 
 @played
 async def test_a_watched_file_is_forgotten_a_year_after_it_was_last_seen(scene: Scene) -> None:
-    watched = Watched(scene.store)
+    watched = WatchedFiles(scene.store)
     for path in ("/films/here.mp4", "/films/gone.mp4"):
         await watched.put(path, "1-1")
     scene.pass_time(400 * DAY)
@@ -180,7 +180,7 @@ async def test_keys_and_sessions_are_forgotten_some_time_after_their_end(scene: 
     revoked = await keys.issue(Scope.OWNER, owner="ada", name="revoked", life=900 * DAY)
     worked = await keys.issue(Scope.WORKER, name="far", life=DAY)
     await keys.revoke(revoked.id)
-    await Remotes(scene.engine).enlist(worked.id, "first", Registration(name="far", hostname="far", lanes=()))
+    await RemoteWorkers(scene.engine).enlist(worked.id, "first", Registration(name="far", hostname="far", lanes=()))
 
     found = []
     for days in (7, 2, 80, 3):
@@ -200,10 +200,10 @@ async def test_an_archived_job_says_so_when_it_is_to_be_changed(scene: Scene) ->
     assert (await retire_all(scene)).jobs == 1
 
     engine = scene.engine
-    for asked in (engine.retry(job_id), engine.cancel(job_id), engine.edit(job_id, priority="high")):
+    for asked in (engine.jobs.retry(job_id), engine.jobs.cancel(job_id), engine.jobs.edit(job_id, priority="high")):
         with pytest.raises(
             WrongState, match=f"job {job_id} was archived: it can be read, not changed; submit it again"
         ):
             await asked
     with pytest.raises(NotFound, match="there is no job 4711"):
-        await engine.retry(JobId(4711))
+        await engine.jobs.retry(JobId(4711))

@@ -1,7 +1,5 @@
 """PostgreSQL: a job that is one plain task has no other row, until somebody asks something of it."""
 
-import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,19 +7,15 @@ import pytest
 
 from telecine.engine import Submission
 from telecine.engine.jobs.delete_job import delete
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.jobs.job_rows import hold
-from telecine.engine.maintenance.audit import Auditor, Finding
+from telecine.engine.maintenance.audit import AuditFinding, Auditor
 from telecine.engine.maintenance.retention import retire
 from telecine.errors import Rejected
 from telecine.facts import DAY, MINUTE, Done, Failed, Lease, Released
-from telecine.store import migrate
-from telecine.store.open import bring_up_to_date, open_store
-from telecine.store.postgres import Postgres
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
-from tests.support.postgres import fresh_schema
-from tests.support.scene import ROWS, execute
+from tests.support.scene import ROWS
 
 pytestmark = pytest.mark.parametrize("bed", ["postgres"], indirect=True)
 SONG = a_flow("sing", name="song")
@@ -32,14 +26,14 @@ async def rows(bed: Bed) -> list[int]:
     return [await bed.count(bed.table(name)) for name in ROWS]
 
 
-async def findings(bed: Bed) -> tuple[Finding, ...]:
-    return await Auditor(bed.store, Shelf()).look_at_everything()
+async def findings(bed: Bed) -> tuple[AuditFinding, ...]:
+    return await Auditor(bed.store, GraphCache()).look_at_everything()
 
 
 async def test_a_plain_job_that_goes_well_never_has_another_row(bed: Bed) -> None:
     await bed.enact(SONG)
     one = await bed.submit("song", owner="ann", spec={"key": "c"})
-    await bed.engine.submit_many([Submission(flow="song", owner=who) for who in ("ann", "bob")])
+    await bed.engine.jobs.submit_many([Submission(flow="song", owner=who) for who in ("ann", "bob")])
     leases = await bed.claim(3)
     running = await bed.job(one)
     for lease in leases:
@@ -75,11 +69,11 @@ async def test_a_job_of_which_there_is_more_to_say_has_rows_from_the_start(bed: 
 
 
 async def _cancel(bed: Bed, lease: Lease) -> None:
-    await bed.engine.cancel(lease.job_id)
+    await bed.engine.jobs.cancel(lease.job_id)
 
 
 async def _edit(bed: Bed, lease: Lease) -> None:
-    await bed.engine.edit(lease.job_id, priority=9)
+    await bed.engine.jobs.edit(lease.job_id, priority=9)
 
 
 async def _fail(bed: Bed, lease: Lease) -> None:
@@ -224,49 +218,7 @@ async def test_a_job_without_rows_whose_graph_is_lost_is_kept_and_holds_up_nobod
     await bed.sql(f"update task set flow_id = 4711 where id = {broken}")
     bed.pass_time(400 * DAY)
 
-    retired = [batch.jobs async for batch in retire(bed.store, Shelf()) if batch.jobs]
+    retired = [batch.jobs async for batch in retire(bed.store, GraphCache()) if batch.jobs]
 
     assert retired == [1]
     assert [row["id"] for row in await bed.sql("select id from job")] == [broken]
-
-
-def test_jobs_from_before_keep_their_rows_and_go_on(bed: Bed, postgres_url: str) -> None:
-    """Schema 4 had jobs of one task without a stage row, and numbers of their own for tasks."""
-
-    async def story(url: str) -> None:
-        store = open_store(url, dice=random.Random(1))
-        assert isinstance(store, Postgres)
-        for number, sql in migrate.migrations("postgres").items():
-            if number <= 4:
-                await store.apply(number, sql)
-        await execute(store, "select setval('job_id', 40), setval('task_id', 70)")
-        guest = Bed(url, store)
-        await execute(
-            store,
-            "insert into job (id, flow_id, flow, owner, status, phase, priority, spec, created_at)"
-            " select i, 1, 'song', 'ann', 'pending', 'processing', 5, '{}', 1 from generate_series(39, 40) i",
-        )
-        await execute(
-            store,
-            "insert into task (id, job_id, stage, position, max_attempts, lane, ready_at, rank, state, alone)"
-            f" select i + 30, i, 0, 0, 3, '{SONG.graph.lane(0)}', 1, 1, 'ready', true from generate_series(39, 40) i",
-        )
-        await bring_up_to_date(store, url)
-
-        await guest.enact(SONG)
-        await execute(store, "update job_row set flow_id = (select max(id) from flow)")
-        fresh = await guest.submit("song")
-        leases = await guest.claim(3)
-        await guest.done(leases[0])
-        await guest.say(leases[1], Failed("no", permanent=True))
-        await guest.done(leases[2])
-
-        assert [lease.job_id for lease in leases] == [39, 40, fresh]
-        assert fresh > 70
-        assert [await guest.status(job) for job in (39, 40, fresh)] == ["completed", "failed", "completed"]
-        await guest.audited()
-        assert await findings(guest) == ()
-        await store.close()
-
-    with fresh_schema(postgres_url) as url:
-        asyncio.run(story(url))

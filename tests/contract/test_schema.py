@@ -1,4 +1,4 @@
-"""The schema: built alike by both ways, refused when it does not fit, and strict about what it holds."""
+"""The schema: the same in both dialects, refused when it does not fit, and strict about what it holds."""
 
 import asyncio
 import random
@@ -28,16 +28,12 @@ where c.relnamespace = current_schema()::regnamespace order by 1"""
 LOOKS: dict[Dialect, list[str]] = {"sqlite": [OBJECTS], "postgres": [COLUMNS, INDEXES, CONSTRAINTS, RELATIONS]}
 
 
-async def built(url: str, *, from_migrations: bool) -> list[list[dict[str, Any]]]:
+async def built(url: str) -> list[list[dict[str, Any]]]:
     """Everything that the database says about its own shape."""
     dialect: Dialect = "postgres" if url.startswith("postgres") else "sqlite"
     store = open_store(url, dice=random.Random(1))
     try:
-        if from_migrations:
-            for number, sql in migrate.migrations(dialect).items():
-                await store.apply(number, sql)
-        else:
-            await bring_up_to_date(store, url)
+        await bring_up_to_date(store, url)
         schema = (await execute(store, "select current_schema() as name"))[0]["name"] if dialect == "postgres" else "-"
         return [
             [{key: _plain(value, schema) for key, value in row.items()} for row in await execute(store, look)]
@@ -51,19 +47,51 @@ def _plain(value: Any, schema: str) -> Any:
     return " ".join(value.replace(schema, "schema").split()) if isinstance(value, str) else value
 
 
-def test_on_sqlite_the_schema_is_the_sum_of_its_migrations(tmp_path: Path) -> None:
-    fresh = asyncio.run(built(f"sqlite:///{tmp_path}/a.db", from_migrations=False))
+@pytest.fixture
+def next_migration(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A release that has one more migration."""
+    found = {dialect: migrate.migrations(dialect) for dialect in ("sqlite", "postgres")}
+    number = max(found["sqlite"]) + 1
+    more = "create table added (id integer primary key);\n"
+    monkeypatch.setattr(migrate, "migrations", lambda dialect: {**found[dialect], number: more})
+    return number
 
-    assert asyncio.run(built(f"sqlite:///{tmp_path}/b.db", from_migrations=True)) == fresh
-    assert len(fresh[0]) > 30
+
+def test_the_next_migration_is_applied_to_an_empty_and_to_an_older_database_alike(
+    tmp_path: Path, postgres_url: str, request: pytest.FixtureRequest
+) -> None:
+    with fresh_schema(postgres_url) as older, fresh_schema(postgres_url) as empty:
+        pairs = [(older, empty), (f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db")]
+        before = [asyncio.run(built(first)) for first, _ in pairs]
+        number: int = request.getfixturevalue("next_migration")
+        for (first, second), was in zip(pairs, before, strict=True):
+            upgraded = asyncio.run(built(first))
+            assert upgraded == asyncio.run(built(second)) != was
+            assert asyncio.run(versions_in(first))[-1] == number
 
 
-def test_on_postgres_the_schema_is_the_sum_of_its_migrations(postgres_url: str) -> None:
-    with fresh_schema(postgres_url) as one, fresh_schema(postgres_url) as other:
-        fresh = asyncio.run(built(one, from_migrations=False))
+async def versions_in(url: str) -> list[int]:
+    store = open_store(url, dice=random.Random(1))
+    try:
+        return [row["version"] for row in await execute(store, "select version from schema_version order by version")]
+    finally:
+        await store.close()
 
-        assert asyncio.run(built(other, from_migrations=True)) == fresh
-        assert len(fresh[0]) > 100
+
+async def test_a_start_before_the_next_migration_is_refused(bed: Bed, next_migration: int) -> None:
+    with pytest.raises(SchemaMissing, match=f"this release needs {next_migration}: run `telecine migrate`"):
+        await check_schema(bed.store, bed.url)
+
+
+async def test_a_schema_of_a_development_version_is_refused_in_one_sentence(bed: Bed) -> None:
+    versions = await bed.sql("select version, applied_at from schema_version")
+    await bed.sql("update schema_version set version = 6")
+    try:
+        for attempt in (check_schema, bring_up_to_date):
+            with pytest.raises(SchemaMissing, match=r"schema 6 of a development version, .*: use a new database$"):
+                await attempt(bed.store, bed.url)
+    finally:
+        await bed.sql(f"update schema_version set version = {versions[0]['version']}")
 
 
 def test_both_dialects_have_the_same_migrations_tables_and_columns(tmp_path: Path, postgres_url: str) -> None:
@@ -88,7 +116,7 @@ def test_both_dialects_have_the_same_migrations_tables_and_columns(tmp_path: Pat
 
     with fresh_schema(postgres_url) as url:
         in_postgres: dict[str, set[str]] = {}
-        for row in asyncio.run(built(url, from_migrations=False))[0]:
+        for row in asyncio.run(built(url))[0]:
             in_postgres.setdefault(row["table_name"], set()).add(row["column_name"])
 
     theirs = asyncio.run(in_sqlite())

@@ -20,7 +20,7 @@ def a_word(lease: Lease, fact: Fact | None = None, token: int | None = None) -> 
 
 async def leases(bed: Bed, count: int, flow=LINE) -> list[Lease]:  # type: ignore[no-untyped-def]
     await bed.enact(flow)
-    await bed.engine.submit_many([Submission(flow="film")] * count)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * count)
     return await bed.claim(count)
 
 
@@ -85,7 +85,7 @@ async def test_attempts_end_in_error_and_the_job_says_which(bed: Bed) -> None:
 
     job = await bed.job(lease.job_id)
     assert (answer.state, job["status"], job["ended_at"]) == (State.ERROR, "failed", bed.now)
-    error = (await bed.engine.views.job(lease.job_id)).error
+    error = (await bed.engine.queries.job(lease.job_id)).error
     assert error == {"code": "bad", "message": "x" * ERROR_CHARS, "stage": "cut", "attempt": 3}
     assert (await bed.events(lease.job_id))[-2:] == ["task.error", "job.failed"]
     await bed.audited()
@@ -222,7 +222,7 @@ async def test_the_digest_of_a_word_is_that_of_all_it_says(bed: Bed) -> None:
 @FLOWS
 async def test_done_under_cancel_is_refused_and_the_release_ends_the_job(bed: Bed, flow) -> None:  # type: ignore[no-untyped-def]
     [lease] = await leases(bed, 1, flow)
-    await bed.engine.cancel(lease.job_id)
+    await bed.engine.jobs.cancel(lease.job_id)
 
     answer = await bed.done(lease)
     released = await bed.release(lease)
@@ -238,7 +238,7 @@ async def test_done_before_the_cancel_stays_done(bed: Bed, flow) -> None:  # typ
     [lease] = await leases(bed, 1, flow)
     first = await bed.done(lease)
     if flow is LINE:
-        await bed.engine.cancel(lease.job_id)
+        await bed.engine.jobs.cancel(lease.job_id)
 
     assert first.accepted
     assert (await bed.done(lease)).repeated
@@ -247,7 +247,7 @@ async def test_done_before_the_cancel_stays_done(bed: Bed, flow) -> None:  # typ
 
 async def test_a_plan_that_cannot_be_followed_fails_for_good(bed: Bed) -> None:
     await bed.enact(a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("join", "cut")))
-    await bed.engine.submit_many([Submission(flow="film")] * 4)
+    await bed.engine.jobs.submit_many([Submission(flow="film")] * 4)
     wrong = [Done(plan={"join": [1]}), Done(plan={"opera": [1]}), Done(skip=("plan",)), Done(plan={"plan": []})]
 
     answers = await bed.engine.settle(
@@ -256,7 +256,7 @@ async def test_a_plan_that_cannot_be_followed_fails_for_good(bed: Bed) -> None:
 
     assert [answer.state for answer in answers] == [State.ERROR] * 4
     assert {"bad_plan"} == {
-        (await bed.engine.views.job(job["id"])).error["code"] for job in await bed.sql("select id from job")
+        (await bed.engine.queries.job(job["id"])).error["code"] for job in await bed.sql("select id from job")
     }
     await bed.audited()
 
@@ -279,7 +279,7 @@ async def test_results_of_one_batch_go_each_to_its_own_task(bed: Bed, flow) -> N
 @FLOWS
 async def test_a_cancelled_job_in_a_batch_harms_no_other(bed: Bed, flow) -> None:  # type: ignore[no-untyped-def]
     some = await leases(bed, 3, flow)
-    await bed.engine.cancel(some[1].job_id)
+    await bed.engine.jobs.cancel(some[1].job_id)
 
     answers = await bed.engine.settle([a_word(lease) for lease in some])
 

@@ -10,7 +10,7 @@ import pytest
 
 from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.submit import Submission
-from telecine.engine.leases.claim import Claim, claim
+from telecine.engine.leases.claim import ClaimRequest, claim
 from telecine.facts import JUST_DONE, LEASE, Lease, Word
 from telecine.store import postgres
 from tests.support.builders import a_flow
@@ -49,7 +49,7 @@ async def test_tasks_are_locked_in_the_order_of_their_ids_whatever_the_order_of_
 ) -> None:
     torn = refusals(monkeypatch)
     await bed.enact(a_flow("one", name="lone"))
-    await bed.engine.submit_many([Submission(flow="lone")] * 2_000)
+    await bed.engine.jobs.submit_many([Submission(flow="lone")] * 2_000)
     first, second = await bed.claim(2)
     async with connected(bed) as shuffler:
         await shuffler.execute(LIE_BACKWARDS)
@@ -67,9 +67,9 @@ async def test_a_claim_begins_jobs_in_the_order_of_their_ids_however_they_lie(
     torn = refusals(monkeypatch)
     await bed.enact(a_flow("one", name="lone"))
     about = [Submission(flow="lone", subject=("voice", name)) for name in ("high", "low")]
-    first, second = (made.job_id for made in await bed.engine.submit_many(about))
+    first, second = (made.job_id for made in await bed.engine.jobs.submit_many(about))
     # The later job is the more urgent one, and whoever goes through the table as it lies meets it first.
-    await bed.engine.edit(second, priority=9)
+    await bed.engine.jobs.edit(second, priority=9)
     await bed.sql(f"update job_row set warnings = 0 where id = {first}")
 
     leases = await locking_in_order(bed, bed.claim(2), "job_row", (first, second))
@@ -86,8 +86,8 @@ async def test_a_job_that_gets_its_rows_while_it_is_claimed_is_claimed_with_them
     async with holding(bed, f"select 1 from worker where id = {bed.worker} for no key update") as let_go:
         claiming = asyncio.create_task(bed.claim(1))
         await somebody_waits(bed, 1)
-        await other.cancel(job)
-        await other.retry(job)
+        await other.jobs.cancel(job)
+        await other.jobs.retry(job)
         await let_go()
         [lease] = await claiming
     [answer] = await bed.engine.settle([done(lease)])
@@ -101,12 +101,12 @@ async def test_a_job_that_gets_its_rows_while_it_is_claimed_is_claimed_with_them
 async def test_a_job_that_is_claimed_while_it_gets_its_rows_has_begun_by_them(bed: Bed) -> None:
     await bed.enact(a_flow("one", name="lone"))
     job = await bed.submit("lone")
-    ask = Claim(bed.worker, "r", bed.lanes, 1, LEASE)
+    ask = ClaimRequest(bed.worker, "r", bed.lanes, 1, LEASE)
 
     async with connected(bed) as connection:
         await connection.execute("begin")
         await bed.store.drive(connection, claim(ask))  # type: ignore[attr-defined]
-        editing = asyncio.create_task(bed.engine.edit(job, priority=9))
+        editing = asyncio.create_task(bed.engine.jobs.edit(job, priority=9))
         await somebody_waits(bed, 1)
         await connection.execute("commit")
         await editing
@@ -119,7 +119,7 @@ async def test_a_job_that_is_claimed_while_it_gets_its_rows_has_begun_by_them(be
 async def test_rows_are_given_in_the_order_of_the_ids(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     torn = refusals(monkeypatch)
     await bed.enact(a_flow("one", name="lone"))
-    first, second = (made.job_id for made in await bed.engine.submit_many([Submission(flow="lone")] * 2))
+    first, second = (made.job_id for made in await bed.engine.jobs.submit_many([Submission(flow="lone")] * 2))
 
     held = await locking_in_order(bed, bed.store.run(lambda: job_rows.hold([second, first])), "task", (first, second))
 

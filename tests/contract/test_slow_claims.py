@@ -83,7 +83,7 @@ async def test_a_cancel_that_is_acknowledged_is_obeyed_by_a_claim_that_began_bef
     job_id = await bed.submit()
     other = await bed.another_engine()
 
-    leases, _ = await held_up(bed, job_id, lambda: other.cancel(job_id))
+    leases, _ = await held_up(bed, job_id, lambda: other.jobs.cancel(job_id))
 
     for lease in leases:
         assert (await bed.done(lease)).code == "job_cancelled"

@@ -34,21 +34,21 @@ async def test_a_full_disk_is_an_outage_that_says_what_to_do(sqlite_url: str) ->
     store = open_store(sqlite_url, dice=random.Random(1))
     await bring_up_to_date(store, sqlite_url)
     engine = Engine(store)
-    await engine.register(FLOW)
-    kept = [(await engine.submit("film")).job_id]
+    await engine.jobs.register(FLOW)
+    kept = [(await engine.jobs.submit("film")).job_id]
 
     async def submit_many() -> None:
         for _ in range(100):
             many = [Submission(flow="film", spec={"words": "x" * 1_000})] * 200
-            kept.extend(one.job_id for one in await engine.submit_many(many))
+            kept.extend(one.job_id for one in await engine.jobs.submit_many(many))
 
     with full_at(6 << 20), pytest.raises(Unreachable) as caught:
         await submit_many()
-    kept.append((await engine.submit("film")).job_id)
+    kept.append((await engine.jobs.submit("film")).job_id)
 
     assert "free some space" in str(caught.value)
     assert triage(caught.value) is Verdict.OUTAGE
-    rows = await engine.views.jobs(limit=1)
+    rows = await engine.queries.jobs(limit=1)
     assert rows.items[0].id == kept[-1]
     await store.close()
 
@@ -58,7 +58,7 @@ async def test_a_damaged_file_is_not_the_fault_of_the_request(tmp_path: Path) ->
     url = f"sqlite:///{path}"
     store = open_store(url, dice=random.Random(1))
     await bring_up_to_date(store, url)
-    await Engine(store).register(FLOW)
+    await Engine(store).jobs.register(FLOW)
     await store.close()
     with path.open("r+b") as file:
         file.seek(4096)
@@ -66,7 +66,7 @@ async def test_a_damaged_file_is_not_the_fault_of_the_request(tmp_path: Path) ->
 
     async def submit() -> None:
         async with open_engine(settings) as parts:
-            await parts.engine.submit("film")
+            await parts.engine.jobs.submit("film")
 
     settings = Settings(database_url=url, artifacts_url=str(tmp_path / "a"), scratch=tmp_path / "s")
     with pytest.raises(StoreError) as caught:

@@ -90,11 +90,11 @@ class EngineBesideModel(RuleBasedStateMachine):
         job_id = sorted(self.model.jobs)[-1 - which % min(3, len(self.model.jobs))]
         match what:
             case "cancel":
-                assert self.said(self.bed.engine.cancel(job_id)) == self.model.cancel(job_id)
+                assert self.said(self.bed.engine.jobs.cancel(job_id)) == self.model.cancel(job_id)
             case "retry":
-                assert self.said(self.bed.engine.retry(job_id)) == self.model.retry(job_id)
+                assert self.said(self.bed.engine.jobs.retry(job_id)) == self.model.retry(job_id)
             case _:
-                edited = self.said(self.bed.engine.edit(job_id, priority=priority))
+                edited = self.said(self.bed.engine.jobs.edit(job_id, priority=priority))
                 assert edited == self.model.edit(job_id, priority)
 
     def said(self, asked: Any) -> str | None:
@@ -107,7 +107,7 @@ class EngineBesideModel(RuleBasedStateMachine):
     @rule(what=st.sampled_from(MEDDLING), flow=flows, who=st.integers(0, 1))
     def meddle(self, what: str, flow: str, who: int) -> None:
         if what in ("pause", "resume"):
-            self.do(self.bed.engine.pause(flow, what == "pause"))
+            self.do(self.bed.engine.jobs.pause(flow, what == "pause"))
             (self.model.paused.add if what == "pause" else self.model.paused.discard)(flow)
             return
         worker, mode = self.workers[who], {"drain": Mode.DRAINING, "disable": Mode.DISABLED}.get(what, Mode.ACTIVE)

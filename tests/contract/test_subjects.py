@@ -13,11 +13,11 @@ FILM = a_flow("cut")
 async def test_a_subject_is_there_as_soon_as_somebody_wants_something_of_it(bed: Bed) -> None:
     await bed.enact(FILM)
     with pytest.raises(NotFound, match="there is no video 'a'"):
-        await bed.engine.subject("video", "a")
+        await bed.engine.subjects.get("video", "a")
     job_id = await bed.submit(subject=("video", "a"), owner="ann")
     await bed.submit(subject=("video", "a"), owner="bob")
 
-    view = await bed.engine.subject("video", "a")
+    view = await bed.engine.subjects.get("video", "a")
 
     assert (view.owner, view.facts, view.version, view.versions) == ("ann", {}, None, ())
     assert (view.created_at, view.updated_at) == (bed.now, bed.now)
@@ -37,7 +37,7 @@ async def test_a_subject_shows_its_facts_and_versions_the_newest_first(bed: Bed)
         await bed.done(lease, publish=True, facts={"height": size})
     await bed.sql("update subject_version set keep = true where number = 1")
 
-    view = await bed.engine.subject("video", "a")
+    view = await bed.engine.subjects.get("video", "a")
 
     assert (view.facts, view.version, view.updated_at - view.created_at) == ({"height": 20}, 2, 2_000)
     new, old = view.versions
@@ -57,12 +57,12 @@ async def test_lists_go_from_the_newest_back_page_by_page_also_within_one_moment
 
     pages, cursor = [], None
     while True:
-        page = await bed.engine.subjects("video", cursor=cursor, limit=2)
+        page = await bed.engine.subjects.list("video", cursor=cursor, limit=2)
         pages.append([one.id for one in page.items])
         cursor = page.next
         if cursor is None:
             break
-    first = (await bed.engine.subjects("video", limit=1)).items[0]
+    first = (await bed.engine.subjects.list("video", limit=1)).items[0]
 
     assert [len(page) for page in pages] == [2, 2, 1]
     assert pages[0][0] == "new"
@@ -76,13 +76,15 @@ async def test_an_owner_sees_his_own(bed: Bed) -> None:
     for owner in ("ann", "bob", ""):
         await bed.submit(subject=("video", f"of {owner}"), owner=owner)
 
-    lists = [[one.id for one in (await bed.engine.subjects("video", owner=who)).items] for who in ("ann", "", "eve")]
+    lists = [
+        [one.id for one in (await bed.engine.subjects.list("video", owner=who)).items] for who in ("ann", "", "eve")
+    ]
 
     assert lists == [["of ann"], ["of "], []]
-    assert len((await bed.engine.subjects("video")).items) == 3
+    assert len((await bed.engine.subjects.list("video")).items) == 3
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "1-zz", "a-61"])
 async def test_a_cursor_of_another_list_is_refused(bed: Bed, cursor: str) -> None:
     with pytest.raises(BadSpec, match="is not one that this list gave"):
-        await bed.engine.subjects("video", cursor=cursor)
+        await bed.engine.subjects.list("video", cursor=cursor)

@@ -36,7 +36,7 @@ async def test_an_unknown_flow_is_refused_with_the_known_ones(bed: Bed) -> None:
 async def test_five_thousand_jobs_are_one_call(bed: Bed) -> None:
     await bed.enact(a_flow("cut"))
 
-    answers = await bed.engine.submit_many([Submission(flow="film", spec=n) for n in range(5_000)])
+    answers = await bed.engine.jobs.submit_many([Submission(flow="film", spec=n) for n in range(5_000)])
 
     assert len({answer.job_id for answer in answers}) == 5_000
     assert await bed.count("task", "state = 'ready'") == 5_000
@@ -47,7 +47,7 @@ async def test_a_call_with_one_bad_job_creates_none(bed: Bed) -> None:
     await bed.enact(LINE)
 
     with pytest.raises(BadSpec):
-        await bed.engine.submit_many([Submission(flow="film"), Submission(flow="film", priority=11)])
+        await bed.engine.jobs.submit_many([Submission(flow="film"), Submission(flow="film", priority=11)])
 
     assert await bed.count("job") == 0
 
@@ -127,7 +127,7 @@ async def test_a_job_after_one_that_does_not_complete_is_cancelled_with_that_rea
     if ending == "failed":
         await bed.fail(await bed.take(), permanent=True)
     else:
-        await bed.engine.cancel(first)
+        await bed.engine.jobs.cancel(first)
     bed.pass_time(2_000)
     await bed.engine.sweep()
 
@@ -246,7 +246,7 @@ async def test_jobs_of_every_kind_may_come_in_one_call(bed: Bed) -> None:
         Submission(flow="film", priority=9, owner="ann"),
     ]
 
-    answers = await bed.engine.submit_many(wanted)
+    answers = await bed.engine.jobs.submit_many(wanted)
 
     ids = [answer.job_id for answer in answers]
     assert ids == sorted(ids)

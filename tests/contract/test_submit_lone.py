@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from telecine.engine import Submission
+from telecine.engine.jobs.submit import submit
 from telecine.facts import MINUTE, Policy
 from telecine.store import Ask, Reserve, Steps
 from tests.support.builders import a_flow, a_stage
@@ -32,7 +33,7 @@ async def test_a_job_of_one_stage_is_written_alone_as_it_is_among_others(bed: Be
     twins = [{**how, **({"dedupe_key": f"twin {n}"} if "dedupe_key" in how else {})} for n in range(2)]
 
     alone = await bed.submit(**how)
-    among, _ = await bed.engine.submit_many([Submission(flow="film", **twin) for twin in twins])
+    among, _ = await bed.engine.jobs.submit_many([Submission(flow="film", **twin) for twin in twins])
 
     assert await _written(bed, alone) == await _written(bed, among.job_id)
     await bed.audited()
@@ -61,8 +62,8 @@ async def test_only_one_job_of_one_stage_goes_the_short_way(bed: Bed) -> None:
 
 async def _statement(bed: Bed, *flows: str) -> str:
     """The name of the statement that such jobs are written by."""
-    wanted = await bed.engine.with_flows([Submission(flow=flow) for flow in flows])
-    steps: Steps[Any] = bed.engine.submission(wanted)
+    wanted = await bed.engine.jobs.with_flows([Submission(flow=flow) for flow in flows])
+    steps: Steps[Any] = submit(wanted)
     step = next(steps)
     assert isinstance(step, Reserve)
     step = steps.send(list(range(1, 1 + step.count)))
@@ -78,10 +79,10 @@ async def test_the_callers_connection_may_have_ideas_of_its_own_about_json(bed: 
     await bed.enact(FLOW)
     connection = await asyncpg.connect(bed.url)
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
-    wanted = await bed.engine.with_flows([Submission(flow="film", spec={"film": "a"})])
+    wanted = await bed.engine.jobs.with_flows([Submission(flow="film", spec={"film": "a"})])
 
     async with connection.transaction():
-        [made] = await bed.store.drive(connection, bed.engine.submission(wanted))  # type: ignore[attr-defined]
+        [made] = await bed.store.drive(connection, submit(wanted))  # type: ignore[attr-defined]
     await connection.close()
 
     assert json.loads((await bed.job(made.job_id))["spec"]) == {"film": "a"}

@@ -41,7 +41,7 @@ async def free(bed: Bed, job_id: int, generation: int = 1) -> tuple[str, ...]:
 
 async def test_a_brief_tells_what_was_kept_before_a_persons_retry(bed: Bed) -> None:
     job_id = await failed(bed)
-    await bed.engine.retry(JobId(job_id))
+    await bed.engine.jobs.retry(JobId(job_id))
 
     again = await bed.take()
     first = await bed.engine.brief(again)
@@ -83,7 +83,7 @@ async def test_only_what_a_retry_would_make_again_is_freed(bed: Bed) -> None:
 async def test_nothing_is_freed_of_a_job_that_was_retried_or_has_not_failed(bed: Bed) -> None:
     job_id = await failed(bed)
     before = await names(bed, job_id)
-    await bed.engine.retry(JobId(job_id))
+    await bed.engine.jobs.retry(JobId(job_id))
 
     open_again = [await free(bed, job_id, generation) for generation in (1, 2)]
     await bed.fail(await bed.take(), permanent=True)
@@ -110,7 +110,7 @@ async def test_a_retry_at_the_same_moment_comes_before_or_after(bed: Bed) -> Non
     job_id = await failed(bed)
     other = await bed.another_engine()
 
-    freed, _ = await asyncio.gather(free(bed, job_id), other.retry(JobId(job_id)))
+    freed, _ = await asyncio.gather(free(bed, job_id), other.jobs.retry(JobId(job_id)))
 
     lease = await bed.take()
     brief = await bed.engine.brief(lease)

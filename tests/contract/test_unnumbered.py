@@ -1,31 +1,24 @@
 """PostgreSQL: events wait for their numbers, many in one row; whoever gives the numbers takes rows whole."""
 
-import asyncio
-import random
-
 from telecine.engine import Registration, Submission
-from telecine.engine.events.stream import Batch, Event, Stream
+from telecine.engine.events.stream import Event, EventBatch, Stream
 from telecine.facts import WorkerId
-from telecine.store import migrate
-from telecine.store.open import open_store
 from tests.support.builders import a_flow, a_stage
-from tests.support.postgres import fresh_schema
-from tests.support.scene import Scene, alone_on_postgres, execute, played
+from tests.support.scene import Scene, alone_on_postgres, played
 
 SONG = a_flow(a_stage("sing"), name="song")
 MANY = 30
-BEFORE = "(1, 5, 'one', 7, null), (null, 6, 'late', null, 2), (2, 5, 'two', 8, null), (null, 7, 'later', 9, null)"
 
 
 async def told(stream: Stream, after: int = 0) -> list[Event]:
     batch = await stream.after(after)
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, EventBatch)
     return list(batch.events)
 
 
 async def with_jobs(scene: Scene, jobs: int) -> list[int]:
     await scene.enact(SONG)
-    return [one.job_id for one in await scene.engine.submit_many([Submission(flow="song")] * jobs)]
+    return [one.job_id for one in await scene.engine.jobs.submit_many([Submission(flow="song")] * jobs)]
 
 
 @alone_on_postgres
@@ -94,25 +87,6 @@ async def test_a_row_of_a_late_commit_is_numbered_behind_those_that_were_heard(s
 
     assert [e.kind for e in first] == ["quick"] * 3
     assert [(e.kind, e.seq) for e in late] == [("slow", start + 4), ("slow", start + 5)]
-
-
-def test_events_from_before_keep_their_numbers_and_those_without_one_get_theirs(postgres_url: str) -> None:
-    async def play(url: str) -> list[tuple[int, str, int | None, int | None]]:
-        store = open_store(url, dice=random.Random(1))
-        try:
-            for number, sql in migrate.migrations("postgres").items():
-                if number == 3:
-                    await execute(store, f"insert into event (seq, at, kind, job_id, worker) values {BEFORE}")
-                    await execute(store, "update event_counter set seq = 2")
-                await store.apply(number, sql)
-            return [(e.seq, e.kind, e.job_id, e.worker) for e in await told(Stream(store))]
-        finally:
-            await store.close()
-
-    with fresh_schema(postgres_url) as url:
-        assert asyncio.run(play(url)) == [
-            *((1, "one", 7, None), (2, "two", 8, None), (3, "late", None, 2), (4, "later", 9, None))
-        ]
 
 
 @alone_on_postgres

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.engine.jobs import versions
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.retention import Ages, retire_jobs, retire_versions
 from telecine.errors import NotFound, WrongState
 from telecine.facts import DAY, Done, Json, Kept, Word
@@ -33,7 +33,7 @@ async def show(bed: Bed, number: int, facts: dict[str, Json] | None = None) -> b
 
 async def shown(bed: Bed) -> tuple[int | None, list[str | None]]:
     """The number of the version that is shown, and the keys of its files."""
-    view = await bed.engine.subject(*WHO)
+    view = await bed.engine.subjects.get(*WHO)
     return view.version, [one.kept.key for one in await bed.views.published(*WHO)]
 
 
@@ -47,7 +47,7 @@ async def test_an_older_version_is_shown_again_with_its_facts_and_an_event_says_
 
     changed = await show(bed, 1, {"height": 360})
 
-    view = await bed.engine.subject(*WHO)
+    view = await bed.engine.subjects.get(*WHO)
     assert (changed, await shown(bed), view.facts) == (True, (1, ["360p"]), {"height": 360, "title": "A"})
     assert [(v.number, v.current, v.left_at) for v in view.versions] == [(2, False, bed.now), (1, True, None)]
     assert await told(bed) == [
@@ -68,7 +68,7 @@ async def test_what_is_published_after_a_rollback_gets_a_number_of_its_own(bed: 
 
     await published(bed, 1080)
 
-    view = await bed.engine.subject(*WHO)
+    view = await bed.engine.subjects.get(*WHO)
     assert await shown(bed) == (3, ["1080p"])
     assert [(v.number, v.left_at is None) for v in view.versions] == [(3, True), (2, False), (1, False)]
 
@@ -101,7 +101,7 @@ async def test_a_kept_version_outlives_its_time_until_it_is_let_go(bed: Bed) -> 
 async def test_a_version_whose_files_were_freed_is_neither_shown_nor_kept(bed: Bed) -> None:
     await published(bed, 360, 720)
     bed.pass_time(DAY)
-    await retire_jobs(bed.store, Shelf(), Ages(jobs=1_000, versions=1_000))
+    await retire_jobs(bed.store, GraphCache(), Ages(jobs=1_000, versions=1_000))
 
     for deed in (lambda: versions.show(WHO, 1), lambda: versions.keep(WHO, 1)):
         with pytest.raises(WrongState, match="the files of version 1 of video 'a' were freed"):
@@ -127,7 +127,7 @@ async def test_a_rollback_and_a_publish_at_once_leave_one_version_shown(bed: Bed
 
     await asyncio.gather(show(bed, 1), other.settle([Word(lease.task_id, 1, Done(publish=True))]))
 
-    view = await bed.engine.subject(*WHO)
+    view = await bed.engine.subjects.get(*WHO)
     assert [v.number for v in view.versions if v.left_at is None] == [view.version]
     assert view.version in (1, 3)
     await bed.audited()
@@ -136,7 +136,7 @@ async def test_a_rollback_and_a_publish_at_once_leave_one_version_shown(bed: Bed
 async def test_the_files_of_any_version_can_be_listed(bed: Bed) -> None:
     await published(bed, 360, 720)
 
-    view = await bed.engine.subject(*WHO)
+    view = await bed.engine.subjects.get(*WHO)
 
     listed = {v.number: [one.kept.key for one in await bed.views.of_version(v.id)] for v in view.versions}
     assert listed == {1: ["360p"], 2: ["720p"]}
@@ -148,8 +148,8 @@ async def test_a_subject_names_its_open_job_even_if_a_later_one_has_ended(bed: B
     ended = await bed.submit(subject=WHO, priority="high")
     await bed.done(await bed.take())
 
-    view = await bed.engine.subject(*WHO)
-    [line] = (await bed.engine.subjects("video")).items
+    view = await bed.engine.subjects.get(*WHO)
+    [line] = (await bed.engine.subjects.list("video")).items
 
     for found in (view, line):
         assert found.job is not None

@@ -30,7 +30,7 @@ async def test_jobs_are_found_by_status_flow_owner_and_subject_newest_first(scen
     await scene.claim()
     song = await scene.submit("song", owner="ann")
     cancelled = await scene.submit(owner="bob")
-    await scene.engine.cancel(cancelled)
+    await scene.engine.jobs.cancel(cancelled)
     pending = await scene.submit()
 
     assert await ids(scene) == [pending, cancelled, song, planning, failed]
@@ -89,7 +89,7 @@ async def test_ended_jobs_are_listed_by_their_end_in_pages(scene: Scene) -> None
     jobs = [await scene.submit("song") for _ in range(5)]
     order = [jobs[2], jobs[0], jobs[4], jobs[1], jobs[3]]
     for job_id in order:
-        await scene.engine.cancel(job_id)
+        await scene.engine.jobs.cancel(job_id)
         scene.pass_time(1)
 
     found, cursor = [], None
@@ -179,7 +179,7 @@ async def test_a_revoked_worker_is_disabled_for_good(scene: Scene) -> None:
 @played
 async def test_flows_show_their_stages_and_whether_they_are_paused(scene: Scene) -> None:
     await scene.enact(FILM, SONG)
-    await scene.engine.pause("song")
+    await scene.engine.jobs.pause("song")
 
     film, song = await scene.views.flows()
 
@@ -201,7 +201,7 @@ async def test_counts_tell_states_lanes_ages_and_the_last_minute(scene: Scene) -
     await scene.submit(run_at=scene.now + HOUR)
     scene.pass_time(2 * MINUTE)
     await scene.submit("song")
-    await scene.engine.cancel(await scene.submit("song"))
+    await scene.engine.jobs.cancel(await scene.submit("song"))
     await scene.beat()
 
     stats = await scene.views.stats()

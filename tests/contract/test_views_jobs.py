@@ -165,7 +165,7 @@ async def test_a_job_shows_for_which_jobs_it_waits_and_that_it_is_being_cancelle
     first = await scene.submit()
     second = await scene.submit(after=(first,))
     await scene.claim()
-    await scene.engine.cancel(first)
+    await scene.engine.jobs.cancel(first)
 
     assert (await scene.views.job(second)).waits_for == (first,)
     assert (await scene.views.job(first)).cancel_asked
@@ -176,7 +176,7 @@ async def test_a_retried_job_shows_its_generation_and_keeps_its_history(scene: S
     await scene.enact(FILM)
     job_id = await scene.submit()
     await scene.fail_for_good((await scene.claim())[0])
-    await scene.engine.retry(job_id)
+    await scene.engine.jobs.retry(job_id)
 
     job = await scene.views.job(job_id)
     attempts = (await scene.views.attempts(job_id)).items

@@ -51,7 +51,7 @@ async def test_a_task_waits_for_other_jobs(scene: Scene) -> None:
 async def test_a_task_of_a_paused_flow_waits_for_that(scene: Scene) -> None:
     await scene.enact(FILM)
     job_id = await scene.submit()
-    await scene.engine.pause("film")
+    await scene.engine.jobs.pause("film")
 
     assert (await waits(scene, job_id)).reason == "paused"
 
@@ -127,7 +127,7 @@ async def test_the_place_in_the_queue_counts_who_is_ahead_in_the_same_lane(scene
     ids = [await scene.submit() for _ in range(3)]
 
     places = [(await waits(scene, job_id)).ahead for job_id in ids]
-    await scene.engine.edit(ids[2], priority=10)
+    await scene.engine.jobs.edit(ids[2], priority=10)
     after = [(await waits(scene, job_id)).ahead for job_id in ids]
 
     assert (places, after) == ([0, 1, 2], [1, 2, 0])
@@ -143,7 +143,7 @@ async def test_the_place_in_the_queue_is_counted_only_so_far(scene: Scene) -> No
     rows = await scene.ask("view_task", id=task.id, most=2)
 
     assert rows[0]["ahead"] == 2
-    assert waiting_reasons.MOST_AHEAD == 10_000
+    assert waiting_reasons.MAX_AHEAD == 10_000
 
 
 @played
@@ -176,7 +176,7 @@ async def test_claim_states_follow_the_lease(scene: Scene) -> None:
     await scene.engine.sweep()  # nobody swept before: everybody gets a fresh term
     await scene.settle(lease, Failed("no", permanent=True))
     seen.append(await now())
-    await scene.engine.retry(job_id)
+    await scene.engine.jobs.retry(job_id)
     await scene.settle(await scene.claim(), Done(plan={"cut": [1]}))
     seen.append(await now())
 

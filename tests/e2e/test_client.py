@@ -122,7 +122,7 @@ async def at_work(url: str, folder: Path) -> AsyncIterator[telecine.Client]:
     )
     async with open_engine(settings) as parts, asyncio.timeout(30):
         for flow in client_flows.ALL:
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
         worker = make_worker(parts, client_flows.ALL)
         working = asyncio.create_task(worker.run())
         try:

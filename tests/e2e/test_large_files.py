@@ -60,7 +60,7 @@ async def working(url: str, folder: Path, bucket: Bucket) -> AsyncIterator[Engin
         async def beat_words() -> AsyncIterator[Any]:
             yield engine
 
-        await engine.register(large)
+        await engine.jobs.register(large)
         worker = Worker(engine, LocalBell(), [large], WorkerOptions(name="ann", **where, **BRISK), World(), beat_words)
         running = asyncio.ensure_future(worker.run())
         try:
@@ -73,7 +73,7 @@ async def working(url: str, folder: Path, bucket: Bucket) -> AsyncIterator[Engin
 def test_a_file_that_goes_up_slowly_does_not_stall(sqlite_url: str, tmp_path: Path, bucket: Bucket) -> None:
     async def scene() -> None:
         async with working(sqlite_url, tmp_path, far) as engine:
-            job = await engine.submit("large", {"size": LARGE})
+            job = await engine.jobs.submit("large", {"size": LARGE})
 
             assert await ended(engine, job.job_id) == ["completed"]
 
@@ -84,7 +84,7 @@ def test_a_file_that_goes_up_slowly_does_not_stall(sqlite_url: str, tmp_path: Pa
 def test_a_file_that_comes_down_slowly_does_not_stall(sqlite_url: str, tmp_path: Path, bucket: Bucket) -> None:
     async def scene() -> None:
         async with working(sqlite_url, tmp_path, far) as engine:
-            job = await engine.submit("large", {"size": SMALL})
+            job = await engine.jobs.submit("large", {"size": SMALL})
 
             assert await ended(engine, job.job_id) == ["completed"]
 
@@ -96,10 +96,10 @@ def test_a_file_on_its_way_is_left_when_its_job_is_cancelled(sqlite_url: str, tm
     async def scene() -> None:
         async with working(sqlite_url, tmp_path, far) as engine:
             before = uploads()
-            job = await engine.submit("large", {"size": LARGE})
+            job = await engine.jobs.submit("large", {"size": LARGE})
             await until(lambda: is_moving(engine, job.job_id))
 
-            await engine.cancel(job.job_id)
+            await engine.jobs.cancel(job.job_id)
 
             assert await ended(engine, job.job_id) == ["cancelled"]
             await until(lambda: nobody(before))
@@ -122,4 +122,4 @@ def uploads() -> int:
 
 
 async def is_moving(engine: Engine, job_id: int) -> bool:
-    return any((one.progress or 0.0) > 0 for one in (await engine.views.tasks(job_id)).items)
+    return any((one.progress or 0.0) > 0 for one in (await engine.queries.tasks(job_id)).items)

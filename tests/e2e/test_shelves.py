@@ -56,7 +56,7 @@ async def working(url: str, options: WorkerOptions) -> AsyncIterator[Engine]:
             yield engine
 
         for flow in (shelves, spoilt):
-            await engine.register(flow)
+            await engine.jobs.register(flow)
         worker = Worker(engine, LocalBell(), [shelves, spoilt], options, World(), beat_words)
         running = asyncio.ensure_future(worker.run())
         try:
@@ -69,11 +69,11 @@ async def working(url: str, options: WorkerOptions) -> AsyncIterator[Engine]:
 def test_every_handler_finds_what_another_stage_has_kept(sqlite_url: str, place: Place) -> None:
     async def scene() -> None:
         async with working(sqlite_url, place.options) as engine:
-            job = await engine.submit("shelves")
+            job = await engine.jobs.submit("shelves")
 
             assert await ended(engine, job.job_id) == ["completed"]
 
-            view = await engine.views.job(job.job_id)
+            view = await engine.queries.job(job.job_id)
             told = {one.stage: one.value for one in view.results}
             assert len(told) == len(RUNS)
             for stage, seen in told.items():
@@ -93,7 +93,7 @@ def test_every_handler_finds_what_another_stage_has_kept(sqlite_url: str, place:
 def test_a_later_attempt_adopts_only_what_is_whole(sqlite_url: str, place: Place, tmp_path: Path) -> None:
     async def scene() -> None:
         async with working(sqlite_url, place.options) as engine:
-            job = await engine.submit("spoilt", {"folder": str(tmp_path)})
+            job = await engine.jobs.submit("spoilt", {"folder": str(tmp_path)})
             await until(lambda: tries(engine))
             keys = {row["name"]: row["key"] for row in await rows(engine, "select name, key from artifact")}
             for name, content in (("changed", b"x" * 10_000), ("shorter", b"x")):
@@ -104,8 +104,8 @@ def test_a_later_attempt_adopts_only_what_is_whole(sqlite_url: str, place: Place
 
             assert await ended(engine, job.job_id) == ["completed"]
 
-            [result] = (await engine.views.job(job.job_id)).results
-            lines = await engine.views.logs(job.job_id, level="warning")
+            [result] = (await engine.queries.job(job.job_id)).results
+            lines = await engine.queries.logs(job.job_id, level="warning")
             assert result.value == {
                 "cheap": ["whole", "changed"],
                 "hashed": ["whole"],

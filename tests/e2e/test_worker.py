@@ -49,7 +49,7 @@ def scene(url: str, folder: Path, play: Callable[[Engine], Awaitable[None]], **o
 
 def test_a_handler_may_be_sync_or_async_in_a_process_or_a_thread_and_inline(url: str, tmp_path: Path) -> None:
     async def play(engine: Engine) -> None:
-        job = await engine.submit("everywhere")
+        job = await engine.jobs.submit("everywhere")
 
         [outcome] = await ended(engine, job.job_id)
 
@@ -64,7 +64,7 @@ def test_a_handler_may_be_sync_or_async_in_a_process_or_a_thread_and_inline(url:
 
 def test_pieces_fan_out_and_their_results_come_together(url: str, tmp_path: Path) -> None:
     async def play(engine: Engine) -> None:
-        job = await engine.submit("fan", {"pieces": 50})
+        job = await engine.jobs.submit("fan", {"pieces": 50})
 
         assert await ended(engine, job.job_id) == ["completed"]
 
@@ -75,7 +75,7 @@ def test_pieces_fan_out_and_their_results_come_together(url: str, tmp_path: Path
 
 def test_the_next_attempt_begins_where_the_last_checkpoint_was(url: str, tmp_path: Path) -> None:
     async def play(engine: Engine) -> None:
-        job = await engine.submit("steps")
+        job = await engine.jobs.submit("steps")
 
         assert await ended(engine, job.job_id) == ["completed"]
 
@@ -87,7 +87,7 @@ def test_the_next_attempt_begins_where_the_last_checkpoint_was(url: str, tmp_pat
 
 def test_what_a_handler_keeps_logs_and_prints_is_found_afterwards(url: str, tmp_path: Path) -> None:
     async def play(engine: Engine) -> None:
-        job = await engine.submit("goods")
+        job = await engine.jobs.submit("goods")
 
         assert await ended(engine, job.job_id) == ["completed"]
 
@@ -120,7 +120,7 @@ def test_however_a_handler_ends_the_job_says_so_in_one_sentence(
     sqlite_url: str, tmp_path: Path, how: str, code: str, says: str
 ) -> None:
     async def play(engine: Engine) -> None:
-        job = await engine.submit("crash", {"how": how})
+        job = await engine.jobs.submit("crash", {"how": how})
 
         assert await ended(engine, job.job_id) == ["failed"]
 
@@ -134,7 +134,7 @@ def test_however_a_handler_ends_the_job_says_so_in_one_sentence(
 
 def test_the_traceback_of_a_handler_is_in_its_log(sqlite_url: str, tmp_path: Path) -> None:
     async def play(engine: Engine) -> None:
-        job = await engine.submit("crash", {"how": "raise"})
+        job = await engine.jobs.submit("crash", {"how": "raise"})
         await ended(engine, job.job_id)
 
         logged = await rows(engine, "select level, data from job_log where level = 'error'")

@@ -73,7 +73,7 @@ class CountedWords:
 def test_a_worker_with_nothing_to_do_looks_and_claims_nothing(sqlite_url: str, tmp_path: Path) -> None:
     async def scene() -> None:
         async with open_engine(sqlite_url) as engine:
-            await engine.register(quick)
+            await engine.jobs.register(quick)
             words = CountedWords(engine)
             worker = worker_on(engine, words, tmp_path, poll=0.02)
             running = asyncio.ensure_future(worker.run())
@@ -83,7 +83,7 @@ def test_a_worker_with_nothing_to_do_looks_and_claims_nothing(sqlite_url: str, t
             claims = words.said.count("claim")
 
             # Nobody rings at this worker's bell: its own look must show it.
-            [job] = await engine.submit_many([Submission(flow="quick")])
+            [job] = await engine.jobs.submit_many([Submission(flow="quick")])
             assert await ended(engine, job.job_id) == ["completed"]
 
             worker.stop()
@@ -106,7 +106,7 @@ def test_a_worker_leaves_although_the_cancel_of_its_claim_was_lost(sqlite_url: s
 
     async def scene() -> None:
         async with open_engine(sqlite_url) as engine, asyncio.timeout(30):
-            await engine.register(quick)
+            await engine.jobs.register(quick)
             worker = worker_on(engine, Lossy(engine), tmp_path, term=0.1)
             running = asyncio.ensure_future(worker.run())
             await claiming.wait()
@@ -121,8 +121,8 @@ def test_a_worker_leaves_although_the_cancel_of_its_claim_was_lost(sqlite_url: s
 def test_lost_questions_and_answers_cost_time_and_nothing_else(sqlite_url: str, tmp_path: Path) -> None:
     async def scene() -> None:
         async with open_engine(sqlite_url) as engine:
-            await engine.register(quick)
-            jobs = await engine.submit_many([Submission(flow="quick") for _ in range(300)])
+            await engine.jobs.register(quick)
+            jobs = await engine.jobs.submit_many([Submission(flow="quick") for _ in range(300)])
             words = LossyWords(engine, random.Random(7))
             worker = worker_on(engine, words, tmp_path, beat=0.1)
             running = asyncio.ensure_future(worker.run())
@@ -161,8 +161,8 @@ def test_a_worker_waits_for_a_database_that_is_not_there_yet_and_may_leave_befor
 def test_a_worker_that_was_stopped_before_it_began_claims_nothing(sqlite_url: str, tmp_path: Path) -> None:
     async def scene() -> None:
         async with open_engine(sqlite_url) as engine:
-            await engine.register(quick)
-            await engine.submit("quick")
+            await engine.jobs.register(quick)
+            await engine.jobs.submit("quick")
             worker = worker_on(engine, engine, tmp_path)
 
             worker.stop()

@@ -86,11 +86,11 @@ class Crowd:
     async def gather(self, count: int, *, lives: tuple[float, float] = (0.05, 2.0)) -> None:
         """Readers of three owners and of an administrator, in turn."""
         flow = a_flow()
-        await self._engine.register(flow)
+        await self._engine.jobs.register(flow)
         self._lanes = {flow.graph.lane(0): flow.name}
         registration = Registration(name="ann", hostname="here", lanes=tuple(self._lanes), slots=100)
         self._worker = await self._engine.enlist(registration)
-        keys = Keys(self._engine.store, World())
+        keys = Keys(self._engine._store, World())
         for owner in (*OWNERS, None):
             scope = Scope.ADMIN if owner is None else Scope.OWNER
             key = (await keys.issue(scope, owner=owner or "")).text
@@ -100,7 +100,7 @@ class Crowd:
     async def happen(self, jobs: int, *, pause: float = 0.0, meanwhile: Callable[[int], None] | None = None) -> None:
         """So many jobs, each with its events, a few at a time."""
         for n in range(jobs):
-            await self._engine.submit("film", owner=OWNERS[n % 3], subject=("video", str(n)))
+            await self._engine.jobs.submit("film", owner=OWNERS[n % 3], subject=("video", str(n)))
             if n % 5 == 4:
                 await self._work()
                 await asyncio.sleep(pause)

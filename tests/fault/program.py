@@ -82,7 +82,7 @@ async def open_worker(url: str, folder: Path, given: dict[str, Any]) -> AsyncIte
     async with open_engine(url, world=world, bell=bell, lease=options.lease) as engine:
         flows = [flow for flow in load_flows(source) if names is None or flow.name in names]
         for flow in flows:
-            await engine.register(flow)
+            await engine.jobs.register(flow)
         yield Worker(engine, bell, flows, options, world, beat_words)
 
 

@@ -153,11 +153,11 @@ def disturbed(
 async def _submit(url: str, jobs: int) -> None:
     """Once both workers are there: how a worker starts is another matter."""
     async with open_engine(url) as engine:
-        await engine.register(drip)
+        await engine.jobs.register(drip)
         await enlisted(engine, *NAMES)
         asked = [Submission(flow="drip", spec={"number": number}) for number in range(jobs)]
         for start in range(0, jobs, 500):
-            await engine.submit_many(asked[start : start + 500])
+            await engine.jobs.submit_many(asked[start : start + 500])
 
 
 async def _proxied(

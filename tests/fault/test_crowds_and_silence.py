@@ -4,15 +4,15 @@ from pathlib import Path
 
 from telecine.engine import Engine
 from telecine.engine.accounts.keys import Keys
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from tests.fault.worker_processes import Crew, ended, on, outcomes, result, rows, until
 from tests.support.flows import fan, quick, wait
 
 
 def test_ten_workers_do_five_jobs_once_each(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(fan)
-        jobs = [(await engine.submit("fan", {"pieces": 20})).job_id for _ in range(5)]
+        await engine.jobs.register(fan)
+        jobs = [(await engine.jobs.submit("fan", {"pieces": 20})).job_id for _ in range(5)]
 
         for number in range(10):
             workers.start(f"worker-{number}", slots=2)
@@ -26,12 +26,12 @@ def test_ten_workers_do_five_jobs_once_each(url: str, workers: Crew) -> None:
 
 def test_with_every_bell_silent_all_work_still_finishes(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(fan)
-        await engine.register(quick)
+        await engine.jobs.register(fan)
+        await engine.jobs.register(quick)
         for name in ("ann", "bob"):
             workers.start(name, deaf=True, slots=4)
 
-        jobs = [await engine.submit("fan", {"pieces": 10}), await engine.submit("quick")]
+        jobs = [await engine.jobs.submit("fan", {"pieces": 10}), await engine.jobs.submit("quick")]
 
         assert await ended(engine, *(job.job_id for job in jobs)) == ["completed", "completed"]
 
@@ -42,9 +42,9 @@ def test_the_scratch_of_a_killed_worker_is_removed_by_the_next_and_that_of_a_liv
     url: str, workers: Crew
 ) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
+        await engine.jobs.register(wait)
         for _ in range(2):
-            await engine.submit("wait", {"folder": str(workers.folder)})
+            await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         victim = workers.start("victim")
         await workers.started(1)
         workers.start("living")
@@ -68,8 +68,8 @@ def homes(workers: Crew) -> list[str]:
 
 def test_a_worker_that_was_given_up_comes_back_as_a_new_one(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann")
         await workers.started()
         [first] = await rows(engine, "select id from worker")
@@ -88,13 +88,13 @@ def test_a_worker_that_was_given_up_comes_back_as_a_new_one(url: str, workers: C
 
 def test_a_worker_that_was_revoked_ends_and_does_not_come_back(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann")
         await workers.started()
         [first] = await rows(engine, "select id from worker")
 
-        await Remotes(engine).revoke(first["id"], Keys(engine.store, engine.world))
+        await RemoteWorkers(engine).revoke(first["id"], Keys(engine._store, engine.world))
         await until(lambda: ann.poll() is not None)
         workers.start("bob")
         await workers.started(2)

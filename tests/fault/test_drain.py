@@ -11,14 +11,14 @@ from tests.support.flows import quick, wait, wait_beside
 
 def test_the_first_signal_lets_the_handler_finish_and_nothing_new_begins(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        first = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        first = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann")
         [handler] = await workers.started()
 
         ann.send_signal(signal.SIGTERM)
         await until(lambda: mode_is(engine, "draining"))
-        second = await engine.submit("wait", {"folder": str(workers.folder)})
+        second = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         workers.go()
 
         assert await ended(engine, first.job_id) == ["completed"]
@@ -33,8 +33,8 @@ def test_the_first_signal_lets_the_handler_finish_and_nothing_new_begins(url: st
 
 def test_the_second_signal_ends_handlers_at_once_and_gives_the_try_back(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann")
         [handler] = await workers.started()
 
@@ -52,9 +52,9 @@ def test_the_second_signal_ends_handlers_at_once_and_gives_the_try_back(url: str
 
 def test_a_drain_that_takes_too_long_gives_back_what_is_left(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        await engine.register(wait_beside)
-        jobs = [await engine.submit(flow, {"folder": str(workers.folder)}) for flow in ("wait", "wait_beside")]
+        await engine.jobs.register(wait)
+        await engine.jobs.register(wait_beside)
+        jobs = [await engine.jobs.submit(flow, {"folder": str(workers.folder)}) for flow in ("wait", "wait_beside")]
         ann = workers.start("ann", grace=0.1, slots=2)
         await workers.started(2)
 
@@ -70,13 +70,13 @@ def test_a_drain_that_takes_too_long_gives_back_what_is_left(url: str, workers: 
 
 def test_once_a_drain_is_acknowledged_the_worker_is_granted_nothing(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(quick)
+        await engine.jobs.register(quick)
         workers.start("ann", slots=8)
         workers.start("bob", slots=8)
         await enlisted(engine, "ann", "bob")
         [row] = await rows(engine, "select id from worker where name = 'ann'")
         ann = WorkerId(row["id"])
-        submitting = [asyncio.ensure_future(engine.submit("quick")) for _ in range(300)]
+        submitting = [asyncio.ensure_future(engine.jobs.submit("quick")) for _ in range(300)]
         await submitting[100]
 
         await engine.set_mode(ann, Mode.DRAINING)
@@ -96,12 +96,12 @@ def test_once_a_drain_is_acknowledged_the_worker_is_granted_nothing(url: str, wo
 
 def test_a_drained_worker_works_again_when_it_is_enabled(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(quick)
+        await engine.jobs.register(quick)
         workers.start("ann")
         await enlisted(engine, "ann")
         [row] = await rows(engine, "select id from worker")
         await engine.set_mode(row["id"], Mode.DRAINING)
-        job = await engine.submit("quick")
+        job = await engine.jobs.submit("quick")
 
         await engine.set_mode(row["id"], Mode.ACTIVE)
 
@@ -112,8 +112,8 @@ def test_a_drained_worker_works_again_when_it_is_enabled(url: str, workers: Crew
 
 def test_a_disabled_worker_loses_its_work_at_once(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         workers.start("ann")
         [handler] = await workers.started()
         [row] = await rows(engine, "select id from worker")

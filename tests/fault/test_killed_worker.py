@@ -26,8 +26,8 @@ from tests.support.flows import murder, stubborn, wait
 
 def test_another_worker_finishes_what_a_killed_one_had_begun(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 
@@ -47,9 +47,9 @@ def test_no_process_of_a_killed_worker_is_left_two_seconds_later(sqlite_url: str
     workers = workers_on_sqlite
 
     async def play(engine: Engine) -> None:
-        await engine.register(stubborn)
+        await engine.jobs.register(stubborn)
         ann = workers.start("ann")
-        await engine.submit("stubborn", {"folder": str(workers.folder)})
+        await engine.jobs.submit("stubborn", {"folder": str(workers.folder)})
         [family] = await until(lambda: workers.files("family"))
         everyone = [int(pid) for pid in family.read_text().split()] + children_of(ann.pid)
         assert all(lives(pid) for pid in everyone)
@@ -63,8 +63,8 @@ def test_no_process_of_a_killed_worker_is_left_two_seconds_later(sqlite_url: str
 
 def test_on_the_same_machine_a_killed_worker_is_missed_within_a_sweep(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         long = {"lease": 60_000, "beat": 5.0}
         ann = workers.start("ann", **long)
         await workers.started()
@@ -85,8 +85,8 @@ def test_on_the_same_machine_a_killed_worker_is_missed_within_a_sweep(url: str, 
 
 def test_a_handler_that_kills_its_worker_three_times_is_put_in_quarantine(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(murder)
-        job = await engine.submit("murder", {"folder": str(workers.folder)})
+        await engine.jobs.register(murder)
+        job = await engine.jobs.submit("murder", {"folder": str(workers.folder)})
         for turn in range(3):
             victim = workers.start(f"victim-{turn}")
             assert await until(lambda v=victim: v.poll() is not None) is True
@@ -105,8 +105,8 @@ def test_a_handler_that_kills_its_worker_three_times_is_put_in_quarantine(url: s
 
 def test_a_stopped_worker_that_wakes_too_late_changes_nothing(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         zombie = workers.start("zombie", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 
@@ -129,8 +129,8 @@ def test_a_stopped_worker_that_wakes_too_late_changes_nothing(url: str, workers:
 
 def test_a_stopped_workers_child_is_dead_when_it_wakes(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         zombie = workers.start("zombie", hostname="elsewhere", **SHORT)
         [handler] = await workers.started()
 

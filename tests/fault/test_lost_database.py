@@ -29,8 +29,8 @@ def test_a_handler_outlives_an_outage_that_is_shorter_than_its_lease(server: Pri
     workers = crew_there
 
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann")
         [handler] = await workers.started()
 
@@ -52,8 +52,8 @@ def test_an_outage_longer_than_the_lease_ends_the_work_and_costs_no_try(
     workers = crew_there
 
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
-        job = await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait)
+        job = await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann", **SHORT)
         [handler] = await workers.started()
 
@@ -77,11 +77,11 @@ def test_work_goes_on_after_a_restart_in_the_middle_of_many_small_tasks(
     workers = crew_there
 
     async def play(engine: Engine) -> None:
-        await engine.register(fan)
+        await engine.jobs.register(fan)
         workers.start("ann", slots=20)
         workers.start("bob", slots=20)
         await enlisted(engine, "ann", "bob")
-        job = await engine.submit("fan", {"pieces": PIECES})
+        job = await engine.jobs.submit("fan", {"pieces": PIECES})
         assert await until(lambda: some_done(engine)) < PIECES
 
         server.kill()

@@ -16,8 +16,8 @@ def a_spec(workers: Crew, **order: Any) -> dict[str, Any]:
 
 async def a_family(engine: Engine, workers: Crew, *, alone: bool = False) -> tuple[int, list[int]]:
     """A job whose media child, and its child, do not end by themselves."""
-    await engine.register(filming)
-    job = await engine.submit("filming", a_spec(workers, do="hang", stubborn=True, alone=alone))
+    await engine.jobs.register(filming)
+    job = await engine.jobs.submit("filming", a_spec(workers, do="hang", stubborn=True, alone=alone))
     workers.start("ann")
     [file] = await until(lambda: workers.files("family"))
     family = [int(pid) for pid in file.read_text().split()]
@@ -44,7 +44,7 @@ def test_a_cancelled_job_ends_its_media_child_although_it_ignores_it(url: str, w
     async def play(engine: Engine) -> None:
         job_id, family = await a_family(engine, workers)
 
-        await engine.cancel(job_id)
+        await engine.jobs.cancel(job_id)
 
         assert await ended(engine, job_id) == ["cancelled"]
         await all_gone(family)
@@ -82,21 +82,21 @@ def test_a_worker_that_is_told_to_leave_now_leaves_no_media_child(sqlite_url: st
 
 def test_how_a_media_child_ended_is_how_its_job_failed_and_stands_in_its_log(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(filming)
+        await engine.jobs.register(filming)
         error = {"code": "no_video", "message": "there is no picture in it", "permanent": True}
-        refused = await engine.submit("filming", a_spec(workers, do="refuse", error=error))
-        died = await engine.submit("filming", a_spec(workers, do="die", code=3, printed="a last word"))
-        good = await engine.submit("filming", a_spec(workers, do="copy", size=0))
+        refused = await engine.jobs.submit("filming", a_spec(workers, do="refuse", error=error))
+        died = await engine.jobs.submit("filming", a_spec(workers, do="die", code=3, printed="a last word"))
+        good = await engine.jobs.submit("filming", a_spec(workers, do="copy", size=0))
         workers.start("ann")
 
         assert await ended(engine, refused.job_id, died.job_id) == ["failed", "failed"]
 
-        why = [(await engine.views.job(job.job_id)).error or {} for job in (refused, died)]
+        why = [(await engine.queries.job(job.job_id)).error or {} for job in (refused, died)]
         assert [(item["code"], item["message"][:24]) for item in why] == [
             ("no_video", "there is no picture in i"),
             ("child_died", "the media child ended wi"),
         ]
-        [step] = await engine.views.logs(died.job_id, kind="step")
+        [step] = await engine.queries.logs(died.job_id, kind="step")
         assert (step.message, step.level) == (f"python -I {DOUBLE}", "error")
         assert step.data is not None
         assert (step.data["exit_code"], step.data["tail"], step.data["order"]["do"]) == (3, "a last word", "die")
@@ -109,8 +109,8 @@ def test_the_scratch_folder_is_where_a_media_child_works(sqlite_url: str, worker
     workers = workers_on_sqlite
 
     async def play(engine: Engine) -> None:
-        await engine.register(filming)
-        job = await engine.submit("filming", a_spec(workers, do="look"))
+        await engine.jobs.register(filming)
+        job = await engine.jobs.submit("filming", a_spec(workers, do="look"))
         workers.start("ann", media_nice=3)
 
         assert await ended(engine, job.job_id) == ["completed"]

@@ -18,11 +18,11 @@ def test_a_busy_worker_makes_all_of_its_pieces_although_they_wait_longer_than_th
     url: str, workers: Crew
 ) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(patient)
+        await engine.jobs.register(patient)
         workers.start("gpu", labels=["gpu"], slots=1, flows=["patient"])
         workers.start("cpu", flows=["patient"])  # it sweeps, too
         await enlisted(engine, "gpu", "cpu")
-        job = await engine.submit("patient", {"pieces": PIECES, "seconds": 0.1, "patience": 300})
+        job = await engine.jobs.submit("patient", {"pieces": PIECES, "seconds": 0.1, "patience": 300})
 
         assert await ended(engine, job.job_id) == ["completed"]
         assert await states(engine, job.job_id) == ["done"] * PIECES
@@ -34,12 +34,12 @@ def test_what_a_killed_worker_leaves_is_skipped_after_its_patience(url: str, wor
     patience = 1.0
 
     async def play(engine: Engine) -> None:
-        await engine.register(patient)
+        await engine.jobs.register(patient)
         gpu = workers.start("gpu", labels=["gpu"], slots=1, flows=["patient"])
         workers.start("cpu", flows=["patient"])
         await enlisted(engine, "gpu", "cpu")
         spec = {"pieces": PIECES, "seconds": 0.2, "patience": round(1000 * patience)}
-        job = await engine.submit("patient", spec)
+        job = await engine.jobs.submit("patient", spec)
 
         async def some_are_made() -> bool:
             return (await states(engine, job.job_id)).count("done") >= 8  # the rest has waited longer than its patience

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from telecine.engine import Engine, Registration
-from telecine.engine.webhooks.subscriptions import Webhooks, Wish
+from telecine.engine.webhooks.subscriptions import WebhookRequest, Webhooks
 from telecine.facts import Done, Word
 from tests.fault.server_processes import told
 from tests.fault.worker_processes import SHORT, Crew, on, rows, until
@@ -85,17 +85,19 @@ def receiver() -> Iterator[Receiver]:
 
 
 async def subscribed(engine: Engine, receiver: Receiver) -> str:
-    made = await Webhooks(engine.store, engine.world, private=["127.0.0.1"]).add(Wish(url=receiver.url(), owner="ada"))
+    made = await Webhooks(engine._store, engine.world, private=["127.0.0.1"]).add(
+        WebhookRequest(url=receiver.url(), owner="ada")
+    )
     return made.key
 
 
 async def jobs_done(engine: Engine, count: int = 1) -> None:
     flow = a_flow()
-    await engine.register(flow)
+    await engine.jobs.register(flow)
     lanes = {flow.graph.lane(0): flow.name}
     worker = await engine.enlist(Registration(name="ann", hostname="here", lanes=tuple(lanes), slots=count))
     for _ in range(count):
-        await engine.submit("film", owner="ada")
+        await engine.jobs.submit("film", owner="ada")
     leases = await engine.claim(worker, "request", lanes, count)
     await engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
     assert len(leases) == count
@@ -128,7 +130,7 @@ def test_a_server_killed_between_sending_and_noting_it_is_followed_by_one_that_s
         first.kill()
         first.wait()
         assert await standing(engine) == [("waiting", 1)]
-        await execute(engine.store, f"update delivery set next_at = next_at - {LEASE}, until = until - {LEASE}")
+        await execute(engine._store, f"update delivery set next_at = next_at - {LEASE}, until = until - {LEASE}")
         servers.start()
         heard = await asyncio.to_thread(receiver.wait_for, 2)
         await all_done(engine, 1)
@@ -186,7 +188,7 @@ def test_a_killed_worker_is_alerted_to_in_words(
     servers, workers = Servers(sqlite_url, tmp_path), workers_on_sqlite
 
     async def play(engine: Engine) -> None:
-        await engine.register(wait)
+        await engine.jobs.register(wait)
         kinds = "stale_job_recovered,worker_startup,worker_shutdown"
         ways: dict[str, Any] = {
             "ALERT_WEBHOOK_URL": receiver.url("/ops"),
@@ -195,7 +197,7 @@ def test_a_killed_worker_is_alerted_to_in_words(
         }
         server = servers.start(**ways)
         await servers.serving(server)
-        await engine.submit("wait", {"folder": str(workers.folder)})
+        await engine.jobs.submit("wait", {"folder": str(workers.folder)})
         ann = workers.start("ann", **SHORT)
         await workers.started()
 

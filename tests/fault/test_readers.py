@@ -85,23 +85,23 @@ def test_readers_that_go_from_one_server_to_another_hear_everything_once(postgre
 async def much(engine: Engine, job: int) -> None:
     """More than any buffer between a server and a reader holds."""
     text = "x" * SIZE
-    if hasattr(engine.store, "connections"):
+    if hasattr(engine._store, "connections"):
         table, who = "unnumbered (at, kind, job_ids, data)", f"array[{job}]"
         numbers, data = f"generate_series(1, {MANY}) as n", "jsonb_build_object('n', n, 'text', '" + text + "')"
     else:
         table, who = "event (at, kind, job_id, data)", str(job)
         numbers = f"(with recursive c(n) as (select 1 union all select n + 1 from c where n < {MANY}) select n from c)"
         data = "json_object('n', n, 'text', '" + text + "')"
-    await execute(engine.store, f"insert into {table} select 1, 'job.edited', {who}, {data} from {numbers}")
+    await execute(engine._store, f"insert into {table} select 1, 'job.edited', {who}, {data} from {numbers}")
 
 
 def test_a_reader_that_does_not_read_costs_no_memory_and_no_others_time(post: Outpost, url: str) -> None:
     post.serve()
 
     async def play(engine: Engine) -> None:
-        await engine.register(a_flow())
-        job = (await engine.submit("film", owner="ada")).job_id
-        key = (await Keys(engine.store, World()).issue(Scope.OWNER, owner="ada")).text
+        await engine.jobs.register(a_flow())
+        job = (await engine.jobs.submit("film", owner="ada")).job_id
+        key = (await Keys(engine._store, World()).issue(Scope.OWNER, owner="ada")).text
         assert post.server is not None
         stuck = [await Ear.open(post.port, "after=0", key=key) for _ in range(3)]
         quick = await Ear.open(post.port, "after=0", key=key)
@@ -128,7 +128,7 @@ def test_a_server_that_stops_in_order_ends_its_streams_at_once(post: Outpost, ur
     post.serve()
 
     async def play(engine: Engine) -> None:
-        key = (await Keys(engine.store, World()).issue(Scope.OWNER, owner="ada")).text
+        key = (await Keys(engine._store, World()).issue(Scope.OWNER, owner="ada")).text
         ears = [await Ear.open(post.port, key=key) for _ in range(20)]
         for ear in ears:
             await anext(ear.blocks())

@@ -64,7 +64,7 @@ class Fleet:
         clock = asyncio.get_running_loop().time
         for number in range(count):
             began = clock()
-            submitted = await self.parts[number % len(self.parts)].engine.submit("film", priority=number % 11)
+            submitted = await self.parts[number % len(self.parts)].engine.jobs.submit("film", priority=number % 11)
             self.slowest = max(self.slowest, clock() - began)
             self.jobs.append(submitted.job_id)
             await asyncio.sleep(0.005)
@@ -96,7 +96,7 @@ async def fleet(url: str, folder: Path, redis: list[str], *, timeout: float = 1.
             more = {"queue_mode": "hybrid", "redis_url": address, "worker_name": f"worker-{number}"}
             settings = Settings(**base, **more, redis_timeout_seconds=timeout)  # type: ignore[arg-type]
             own = await stack.enter_async_context(open_engine(settings))
-            await own.engine.register(film)
+            await own.engine.jobs.register(film)
             worker = make_worker(own, [film])
             running = asyncio.create_task(worker.run())
             stack.push_async_callback(_ended, running)
@@ -260,15 +260,15 @@ def test_workers_and_redis_killed_together_lose_nothing(url: str, tmp_path: Path
             own = Settings(database_url=url, queue_mode="hybrid", redis_url=server.url)
             await migrate_database(own)
             async with open_engine(own) as parts:
-                await parts.engine.register(fan)
+                await parts.engine.jobs.register(fan)
                 ann, bob = (worker_process(name, own, tmp_path) for name in ("ann", "bob"))
                 raw = Engine(parts.store)
                 try:
                     await enlisted(raw, "ann", "bob")
-                    jobs = [(await parts.engine.submit("fan", {"pieces": 4})).job_id for _ in range(2)]
+                    jobs = [(await parts.engine.jobs.submit("fan", {"pieces": 4})).job_id for _ in range(2)]
                     server.kill()
                     ann.kill()
-                    jobs.append((await parts.engine.submit("fan", {"pieces": 4})).job_id)
+                    jobs.append((await parts.engine.jobs.submit("fan", {"pieces": 4})).job_id)
                     await asyncio.to_thread(server.start)
 
                     assert set(await ended(raw, *jobs, within=2 * LONG)) == {"completed"}

@@ -54,7 +54,7 @@ async def stage(post: Outpost) -> AsyncIterator[Stage]:
     ):
         own = Stage(parts.engine, FarWords(server, barred, world, wait=0.0), proxy)
         own.worker = await own.words.enlist(registration(lanes=tuple(LANES)))
-        await parts.engine.submit("quick")
+        await parts.engine.jobs.submit("quick")
         yield own
         await own.words.retire(own.worker)
 
@@ -114,14 +114,14 @@ def test_what_was_kept_is_kept_once(post: Outpost) -> None:
 def test_enlisting_makes_one_worker(post: Outpost) -> None:
     async def scene() -> None:
         async with stage(post) as own:
-            before = len(await own.engine.views.workers(gone=True))
+            before = len(await own.engine.queries.workers(gone=True))
             own.proxy.lose(b"POST /api/worker/enlist")
 
             with pytest.raises(Unreachable):
                 await own.words.enlist(registration(lanes=()))
             again = await own.words.enlist(registration(lanes=()))
 
-            assert len(await own.engine.views.workers(gone=True)) == before + 1
+            assert len(await own.engine.queries.workers(gone=True)) == before + 1
             await own.words.retire(again)
 
     play(scene())

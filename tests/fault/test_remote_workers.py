@@ -80,8 +80,8 @@ def test_every_kind_of_handler_works_without_a_database(post: Outpost) -> None:
     work(post, slots=2)
 
     async def scene(engine: Engine) -> None:
-        everywhere = (await engine.submit("everywhere")).job_id
-        fan = (await engine.submit("fan", {"pieces": 40})).job_id
+        everywhere = (await engine.jobs.submit("everywhere")).job_id
+        fan = (await engine.jobs.submit("fan", {"pieces": 40})).job_id
 
         assert await ended(engine, everywhere, fan) == ["completed", "completed"]
         assert await result(engine, fan) == sum(range(40)) * 2
@@ -93,7 +93,7 @@ def test_every_kind_of_handler_works_without_a_database(post: Outpost) -> None:
 def test_the_task_of_a_killed_worker_goes_to_another(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post, "ann")
-        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
+        job = (await engine.jobs.submit("wait", {"folder": str(post.signs)})).job_id
         [handler] = await begun(post)
 
         ann.kill()
@@ -117,7 +117,7 @@ def test_nothing_is_granted_to_a_worker_that_died_while_it_waited(post: Outpost)
 
         ann.kill()
         ann.wait()
-        job = (await engine.submit("echo")).job_id
+        job = (await engine.jobs.submit("echo")).job_id
         work(post, "bob")
 
         assert await ended(engine, job) == ["completed"]
@@ -134,7 +134,7 @@ async def _beaten(engine: Engine) -> bool:
 def test_a_worker_that_was_stopped_longer_than_its_lease_abandons_its_work(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post, "ann")
-        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
+        job = (await engine.jobs.submit("wait", {"folder": str(post.signs)})).job_id
         [late] = await begun(post)
 
         ann.send_signal(signal.SIGSTOP)
@@ -156,7 +156,7 @@ def test_a_worker_that_was_stopped_longer_than_its_lease_abandons_its_work(post:
 def test_a_server_that_ends_and_comes_back_costs_no_attempt(post: Outpost, how: signal.Signals) -> None:
     async def scene(engine: Engine) -> None:
         work(post)
-        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
+        job = (await engine.jobs.submit("wait", {"folder": str(post.signs)})).job_id
         [handler] = await begun(post)
         assert post.server is not None
 
@@ -176,7 +176,7 @@ def test_a_server_that_ends_and_comes_back_costs_no_attempt(post: Outpost, how: 
 def test_server_and_worker_may_both_be_killed(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post)
-        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
+        job = (await engine.jobs.submit("wait", {"folder": str(post.signs)})).job_id
         await begun(post)
         assert post.server is not None
 
@@ -196,12 +196,12 @@ def test_server_and_worker_may_both_be_killed(post: Outpost) -> None:
 def test_a_key_revoked_in_mid_lease_ends_the_worker_and_its_children(post: Outpost) -> None:
     async def scene(engine: Engine) -> None:
         ann = work(post, "anna")
-        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
+        job = (await engine.jobs.submit("wait", {"folder": str(post.signs)})).job_id
         await begun(post)
         children = children_of(ann.pid)
         [key] = await rows(engine, "select id from api_key where name = 'anna'")
 
-        await engine.store.run(lambda: _revoke(key["id"]))
+        await engine._store.run(lambda: _revoke(key["id"]))
 
         assert await until(lambda: ann.poll() is not None and ann.returncode) == 7
         assert children
@@ -209,7 +209,7 @@ def test_a_key_revoked_in_mid_lease_ends_the_worker_and_its_children(post: Outpo
         assert "does not let this worker in: this key was revoked" in (post.folder / "anna.log").read_text()
         await until(lambda: _is_free(engine, job))
         assert await outcomes(engine, job) == ["released"]
-        await engine.cancel(JobId(job))
+        await engine.jobs.cancel(JobId(job))
 
     play(post, scene)
 
@@ -258,7 +258,7 @@ def test_a_worker_that_is_told_to_stop_finishes_and_leaves(post: Outpost) -> Non
     async def scene(engine: Engine) -> None:
         ann = work(post, "drained")
         await enlisted(engine, "drained")
-        job = (await engine.submit("wait", {"folder": str(post.signs)})).job_id
+        job = (await engine.jobs.submit("wait", {"folder": str(post.signs)})).job_id
         await begun(post)
 
         ann.send_signal(signal.SIGTERM)
@@ -296,7 +296,7 @@ def test_every_seventh_answer_is_lost_on_a_slow_way_and_nothing_is_done_twice(po
         async with cutting_proxy(post.port) as proxy:
             proxy.every, proxy.pause = 7, 0.002
             work(post, "ann", server=proxy.url, slots=3)
-            job = (await engine.submit("fan", {"pieces": 70})).job_id
+            job = (await engine.jobs.submit("fan", {"pieces": 70})).job_id
 
             assert await ended(engine, job, within=60) == ["completed"]
 

@@ -7,14 +7,14 @@ from tests.support.flows import mixed, polite, quick, stubborn, stuck, wait_and_
 
 def test_a_cancel_ends_a_handler_that_ignores_it_and_all_its_children(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(stubborn)
-        job = await engine.submit("stubborn", {"folder": str(workers.folder)})
+        await engine.jobs.register(stubborn)
+        job = await engine.jobs.submit("stubborn", {"folder": str(workers.folder)})
         workers.start("ann")
         [file] = await until(lambda: workers.files("family"))
         family = [int(pid) for pid in file.read_text().split()]
         assert all(lives(pid) for pid in family)
 
-        await engine.cancel(job.job_id)
+        await engine.jobs.cancel(job.job_id)
 
         assert await ended(engine, job.job_id) == ["cancelled"]
         assert [pid for pid in family if lives(pid)] == []
@@ -24,12 +24,12 @@ def test_a_cancel_ends_a_handler_that_ignores_it_and_all_its_children(url: str, 
 
 def test_a_cancelled_handler_may_tidy_up(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(polite)
-        job = await engine.submit("polite", {"folder": str(workers.folder)})
+        await engine.jobs.register(polite)
+        job = await engine.jobs.submit("polite", {"folder": str(workers.folder)})
         workers.start("ann")
         await workers.started()
 
-        await engine.cancel(job.job_id)
+        await engine.jobs.cancel(job.job_id)
 
         assert await ended(engine, job.job_id) == ["cancelled"]
         [tidied] = workers.files("tidied")
@@ -40,12 +40,12 @@ def test_a_cancelled_handler_may_tidy_up(url: str, workers: Crew) -> None:
 
 def test_a_cancel_ends_an_inline_handler(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait_beside)
-        job = await engine.submit("wait_beside", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait_beside)
+        job = await engine.jobs.submit("wait_beside", {"folder": str(workers.folder)})
         workers.start("ann")
         await workers.started()
 
-        await engine.cancel(job.job_id)
+        await engine.jobs.cancel(job.job_id)
 
         assert await ended(engine, job.job_id) == ["cancelled"]
 
@@ -54,15 +54,15 @@ def test_a_cancel_ends_an_inline_handler(url: str, workers: Crew) -> None:
 
 def test_a_thread_that_does_not_listen_keeps_its_slot_and_nothing_more(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait_apart)
-        await engine.register(quick)
-        job = await engine.submit("wait_apart", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait_apart)
+        await engine.jobs.register(quick)
+        job = await engine.jobs.submit("wait_apart", {"folder": str(workers.folder)})
         ann = workers.start("ann", slots=2)
         await workers.started()
 
-        await engine.cancel(job.job_id)
+        await engine.jobs.cancel(job.job_id)
         assert await ended(engine, job.job_id) == ["cancelled"]
-        other = await engine.submit("quick")
+        other = await engine.jobs.submit("quick")
 
         assert await ended(engine, other.job_id) == ["completed"]
         ann.terminate()
@@ -74,8 +74,8 @@ def test_a_thread_that_does_not_listen_keeps_its_slot_and_nothing_more(url: str,
 
 def test_a_checkpoint_after_the_lease_is_gone_stops_the_handler(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(wait_and_record)
-        job = await engine.submit("wait_and_record", {"folder": str(workers.folder)})
+        await engine.jobs.register(wait_and_record)
+        job = await engine.jobs.submit("wait_and_record", {"folder": str(workers.folder)})
         workers.start("ann", beat=30.0, lease=60_000, news=30.0)  # it will not learn of it by a beat
         await workers.started()
         [task] = await rows(engine, "select id, token from task")
@@ -95,10 +95,10 @@ def test_a_handler_without_progress_is_ended_as_stalled_and_one_without_end_as_t
     url: str, workers: Crew
 ) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(stuck)
+        await engine.jobs.register(stuck)
         spec = {"folder": str(workers.folder)}
-        stalled = await engine.submit("stuck", spec, skip=("late",))
-        late = await engine.submit("stuck", spec, skip=("stalled",))
+        stalled = await engine.jobs.submit("stuck", spec, skip=("late",))
+        late = await engine.jobs.submit("stuck", spec, skip=("stalled",))
         workers.start("ann", slots=2)
 
         assert await ended(engine, stalled.job_id, late.job_id) == ["failed", "failed"]
@@ -113,8 +113,8 @@ def test_a_handler_without_progress_is_ended_as_stalled_and_one_without_end_as_t
 
 def test_a_hog_on_the_loop_loses_its_own_lease_and_no_other(url: str, workers: Crew) -> None:
     async def play(engine: Engine) -> None:
-        await engine.register(mixed)
-        job = await engine.submit("mixed", {"folder": str(workers.folder)})
+        await engine.jobs.register(mixed)
+        job = await engine.jobs.submit("mixed", {"folder": str(workers.folder)})
         workers.start("ann", slots=2, hostname="elsewhere", **SHORT)
         await workers.started(word="hogging")
         [neighbour] = workers.files("neighbour")

@@ -101,7 +101,7 @@ async def started_in(folder: Path, count: int = 1, *, word: str = "started") -> 
 
 async def rows(engine: Engine, sql: str) -> list[dict[str, Any]]:
     """Ask the database itself."""
-    store: Any = engine.store
+    store: Any = engine._store
     if not hasattr(store, "connections"):
         with sqlite3.connect(f"file:{store.path}?mode=ro", uri=True) as connection:
             connection.row_factory = sqlite3.Row
@@ -134,7 +134,7 @@ async def stop(engine: Engine, worker: Actor) -> None:
 
 
 def _can_write(engine: Engine) -> bool:
-    store: Any = engine.store
+    store: Any = engine._store
     if hasattr(store, "connections"):
         return True  # whoever keeps others waiting there is thrown out
     connection = sqlite3.connect(store.path, timeout=1.0)

@@ -102,7 +102,7 @@ def test_a_film_that_was_moved_goes_on_from_where_it_was_found_again(source: Sou
 
     async def second(house: Theatre) -> None:
         assert (await house.ended(1)).status == "completed"
-        videos = (await house.parts.engine.subjects("video")).items
+        videos = (await house.parts.engine.subjects.list("video")).items
         assert [video.id.partition("-")[0] for video in videos] == ["film"]
 
     play(partly(film), tmp_path)

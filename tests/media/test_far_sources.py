@@ -95,7 +95,7 @@ def a_flow(work: Work, attempts: int = 1, **about: Any) -> Flow:
 
 
 async def told_by(house: Theatre, spec: dict[str, Any]) -> Any:
-    job = await house.ended((await house.parts.engine.submit("look", spec)).job_id)
+    job = await house.ended((await house.parts.engine.jobs.submit("look", spec)).job_id)
     assert job.status == "completed", job.error
     [result] = job.results
     return result.value

@@ -27,7 +27,7 @@ Source = Callable[[str], Path]
 
 async def submitted(house: Theatre, wishes: dict[str, Any], subject: str = "film") -> JobView:
     """As a server would: the file is not looked at before the job is there."""
-    [answer] = await house.parts.engine.submit_many(
+    [answer] = await house.parts.engine.jobs.submit_many(
         [Submission(flow="transcode", spec=wishes, subject=("video", subject))]
     )
     return await house.ended(answer.job_id)

@@ -47,14 +47,14 @@ def test_a_job_is_followed_from_its_first_moment_to_its_last(source: Source, tmp
     gates = Gates()
 
     async def story(house: Theatre) -> None:
-        await house.parts.engine.pause("transcode")
+        await house.parts.engine.jobs.pause("transcode")
         ladder = [*LADDER, {"height": 360, "kbps": 500}]
         job_id = await house.begun(small(source("mp4-h264"), ladder=ladder))
         first = await progress(house, job_id)
         assert (first.status, first.step, first.percent, first.qualities) == ("pending", "probe", 0.0, ())
         assert (first.eta, first.speed, await status(house, job_id)) == (None, None, "pending")
 
-        await house.parts.engine.pause("transcode", False)
+        await house.parts.engine.jobs.pause("transcode", False)
         await until(lambda: has(house, job_id, "audio-1", 4), "the sound is there")
         waiting = await progress(house, job_id)
         assert states(waiting) == {
@@ -98,7 +98,7 @@ def test_of_a_cancelled_job_what_is_whole_stays_so_and_the_rest_has_failed(sourc
         job_id = await house.begun(small(source("mp4-h264")))
         await until(lambda: has(house, job_id, "audio-1", 4), "the sound is there")
 
-        await house.parts.engine.cancel(JobId(job_id))
+        await house.parts.engine.jobs.cancel(JobId(job_id))
         await house.ended(job_id)
 
         now = await progress(house, job_id)

@@ -77,7 +77,7 @@ class Theatre:
 
     @property
     def views(self) -> Any:
-        return self.parts.engine.views
+        return self.parts.engine.queries
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ async def theatre(
     async with open_engine(settings) as parts:
         served = list(installed_flows(settings) if flows is None else flows)
         for flow in served:
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
         house = Theatre(parts, folder)
         if not working:
             yield house

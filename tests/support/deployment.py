@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from telecine.api.http.request_id import Visit
 from telecine.dispatch.redis import Vitals
 from telecine.engine.events.counters import BOUNDS
-from telecine.engine.queries.gauges import Figures, Lane, Recent, Staffed
+from telecine.engine.queries.gauges import FleetGauges, Lane, Recent, Staffed
 from telecine.engine.queries.health import DatabaseHealth, FullHealth, Room
 from telecine.observe.metrics import TIMES, TOTALS, Metrics, Snapshot
 from telecine.observe.requests import RequestMetrics
@@ -27,7 +27,7 @@ async def rendered() -> str:
     labels = {name: json.dumps(["film", "cut", "done"][: len(known[2])]) for name, known in {**TOTALS, **TIMES}.items()}
     totals = [(name, labels[name], 1) for name in TOTALS]
     totals += [(f"{name}_sum", labels[name], 1) for name in BOUNDS]
-    figures = Figures(
+    figures = FleetGauges(
         lanes=(Lane(lane="film/cut@1"),),
         jobs={("film", "pending"): 1},
         workers=(Staffed(name="w", kind="local", mode="active", slots=1, load=0),),

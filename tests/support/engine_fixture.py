@@ -19,7 +19,7 @@ class Bed(Scene):
     def __init__(self, url: str, store: Store) -> None:
         super().__init__(url, store)
         self.engine = Engine(store, world=World(dice=Loaded()))
-        self.views = self.engine.views
+        self.views = self.engine.queries
         self.guests: list[Store] = []
         store.now = NOW
 

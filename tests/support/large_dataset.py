@@ -11,7 +11,7 @@ from typing import Any
 
 from telecine.engine.leases.fast_settle import ending_of
 from telecine.facts import LEASE
-from telecine.store.connections import Connection
+from telecine.store.connections import PooledConnection
 from telecine.store.postgres import Postgres
 from telecine.store.sqlite import connect
 from telecine.store.statements import load
@@ -58,8 +58,8 @@ KINDS: dict[str, dict[str, str]] = {
 async def fill(bed: Bed, sizes: Sizes) -> None:
     """Everything in a few statements; then the worker's own fifty leases are `1`…`50` of the running ones."""
     await bed.enact(a_flow("cut"), a_flow("sing", name="opera"), a_flow("hang", name="still"))
-    await bed.engine.pause("still")
-    flow_id = bed.engine._flows["film"][0]
+    await bed.engine.jobs.pause("still")
+    flow_id = bed.engine.jobs._flows["film"][0]
     total = sum(vars(sizes).values())
     series = "with recursive n (i) as (select 0 union all select i + 1 from n where i < {last})"
     outcome = f"case when i * {PER_JOB} < {sizes.finished} then 'completed' end"
@@ -136,7 +136,11 @@ def statements(bed: Bed, sizes: Sizes) -> dict[str, dict[str, Any]]:
     return {
         "claim": {**claim, "request": "r"},
         "claim_hinted": {**claim, "request": "s", "hinted": held},
-        "claim_after": {**claim, "request": "t", "after_rank": 1_000_000, "after_id": 7},
+        **(
+            {"claim_after": {**claim, "request": "t", "after_rank": 1_000_000, "after_id": 7}}
+            if bed.is_postgres
+            else {}
+        ),
         "lane_heads": {"lanes": lanes["lanes"], "wanted": 20},
         "glance": lanes,
         "overlooked": {"worker": bed.worker, "request": "r", **lanes},
@@ -192,7 +196,7 @@ async def work_on_postgres(bed: Bed, name: str, params: dict[str, Any], mode: st
     )
 
 
-async def _counts(connection: Connection) -> dict[str, tuple[int, int]]:
+async def _counts(connection: PooledConnection) -> dict[str, tuple[int, int]]:
     """Scans of whole tables and rows fetched by index, of this session so far."""
     rows = await connection.fetch(
         "select relname, seq_scan, coalesce(idx_tup_fetch, 0) as fetched from pg_stat_xact_user_tables"

@@ -10,7 +10,7 @@ from telecine.engine import Submission
 from telecine.engine.jobs import control, registration
 from telecine.engine.jobs.submit import submit
 from telecine.engine.leases import lease_operations, recovery
-from telecine.engine.leases.claim import Claim, claim, unpark
+from telecine.engine.leases.claim import ClaimRequest, claim, unpark
 from telecine.engine.leases.fast_settle import settle_lone
 from telecine.engine.leases.settle import settle
 from telecine.facts import (
@@ -48,7 +48,7 @@ class Situation:
 
     @property
     def shelf(self) -> Any:
-        return self.bed.engine.shelf
+        return self.bed.engine.graph_cache
 
     def word(self, fact: Fact, n: int = 0) -> Make:
         return self.words((n, fact))
@@ -73,7 +73,7 @@ class Situation:
 
     def claim(self, worker: int | None = None, wanted: int = 1, request: str | None = None) -> Make:
         who = self.bed.worker if worker is None else worker
-        ask = Claim(who, request or f"{self.request} of {who}", self.bed.lanes, wanted, LEASE)
+        ask = ClaimRequest(who, request or f"{self.request} of {who}", self.bed.lanes, wanted, LEASE)
         return lambda: claim(ask)
 
     def beat(self, n: int = 0) -> Make:
@@ -104,7 +104,7 @@ class Situation:
         return lambda: registration.mode(self.bed.worker, mode, False)
 
     def submit(self, **options: Any) -> Make:
-        flow_id, graph = self.bed.engine._flows["opera"]
+        flow_id, graph = self.bed.engine.jobs._flows["opera"]
         wanted: list[tuple[Submission, int, Graph]] = [(Submission(flow="opera", **options), flow_id, graph)]
         return lambda: submit(wanted)
 
@@ -176,7 +176,9 @@ async def a_job_after_two(bed: Bed) -> Situation:
     before = [await bed.submit("opera") for _ in range(2)]
     job_id = await bed.submit("opera", after=tuple(before))
     for lease in await bed.claim(2):
-        await bed.store.run(lambda lease=lease: settle([Word(lease.task_id, 1, Done())], bed.engine.shelf, Loaded()))
+        await bed.store.run(
+            lambda lease=lease: settle([Word(lease.task_id, 1, Done())], bed.engine.graph_cache, Loaded())
+        )
     return Situation(bed, job_id, others=before)
 
 

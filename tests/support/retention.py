@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.retention import NOTHING, Ages, Retired, retire
 from tests.support.scene import Scene
 
 
 async def retire_all(scene: Scene, ages: Ages | None = None) -> Retired:
     total = NOTHING
-    async for batch in retire(scene.store, Shelf(), ages):
+    async for batch in retire(scene.store, GraphCache(), ages):
         total = total + batch
     return total
 

@@ -36,7 +36,7 @@ class Scene:
         self.url = url
         self.store = store
         self.engine = Engine(store)
-        self.views = self.engine.views
+        self.views = self.engine.queries
         self.lanes: dict[str, str] = {}
         self.worker = WorkerId(0)
         self._requests = 0
@@ -73,7 +73,7 @@ class Scene:
     async def enact(self, *flows: Flow) -> None:
         """Make flows known and a worker that serves all their lanes."""
         for flow in flows:
-            await self.engine.register(flow)
+            await self.engine.jobs.register(flow)
             for number in range(len(flow.graph.stages)):
                 self.lanes[flow.graph.lane(number)] = flow.name
         self.worker = await self.enlist("ann")
@@ -84,7 +84,7 @@ class Scene:
         )
 
     async def submit(self, flow: str = "film", spec: Any = None, **options: Any) -> JobId:
-        return (await self.engine.submit(flow, spec, **options)).job_id
+        return (await self.engine.jobs.submit(flow, spec, **options)).job_id
 
     async def claim(self, wanted: int = 1, worker: WorkerId | None = None) -> list[Lease]:
         self._requests += 1

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from telecine.engine.maintenance.background import Duties
+from telecine.engine.maintenance.background import OutageLog
 from telecine.errors import ArtifactError, Rejected, Unreachable
 
 
@@ -22,13 +22,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def duties(clock: Clock, caplog: pytest.LogCaptureFixture) -> Duties:
+def duties(clock: Clock, caplog: pytest.LogCaptureFixture) -> OutageLog:
     caplog.set_level("DEBUG", "telecine")
-    return Duties(clock)
+    return OutageLog(clock)
 
 
 def test_an_outage_is_told_once_for_all_duties_then_each_minute_and_at_its_end(
-    duties: Duties, clock: Clock, caplog: pytest.LogCaptureFixture
+    duties: OutageLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for second in range(131):
         clock.seconds = float(second)
@@ -48,7 +48,7 @@ def test_an_outage_is_told_once_for_all_duties_then_each_minute_and_at_its_end(
 
 
 def test_a_database_that_comes_and_goes_is_no_storm(
-    duties: Duties, clock: Clock, caplog: pytest.LogCaptureFixture
+    duties: OutageLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for second in range(50):
         clock.seconds = float(second)
@@ -63,7 +63,7 @@ def test_a_database_that_comes_and_goes_is_no_storm(
 
 
 def test_what_one_duty_alone_meets_is_told_of_that_one(
-    duties: Duties, clock: Clock, caplog: pytest.LogCaptureFixture
+    duties: OutageLog, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     for second in range(10):
         clock.seconds = float(second)
@@ -83,7 +83,7 @@ def test_what_one_duty_alone_meets_is_told_of_that_one(
     ]
 
 
-def test_a_fault_of_our_own_is_told_each_time_in_full(duties: Duties, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_our_own_is_told_each_time_in_full(duties: OutageLog, caplog: pytest.LogCaptureFixture) -> None:
     looks = []
     for _ in range(2):
         with duties.at("sweep") as look:
@@ -94,7 +94,7 @@ def test_a_fault_of_our_own_is_told_each_time_in_full(duties: Duties, caplog: py
     assert [record.exc_info is not None for record in caplog.records] == [True, True]
 
 
-def test_a_duty_that_ends_misses_nothing_any_more(duties: Duties, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_duty_that_ends_misses_nothing_any_more(duties: OutageLog, caplog: pytest.LogCaptureFixture) -> None:
     with duties.at("sweep"):
         raise Unreachable("gone")
     with pytest.raises(asyncio.CancelledError), duties.at("sweep"):
@@ -107,7 +107,7 @@ def test_a_duty_that_ends_misses_nothing_any_more(duties: Duties, caplog: pytest
 
 
 def test_what_a_driver_raises_by_itself_is_an_outage_and_told_once(
-    duties: Duties, caplog: pytest.LogCaptureFixture
+    duties: OutageLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(3):
         with duties.at("sweep"):

@@ -1,6 +1,7 @@
 """The two dialects say the same: the same names, with the same parameters, and every name that the code uses."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,8 +30,13 @@ ONLY_SQLITE = {
     "submit_lone": {"name", "flow"},
     "settle_lone": {"stage_state", "outcome", "tokens", "digests", "results"},
 }
-ONLY_POSTGRES = {"submit": {"rowless"}, "settle_lone": {"told"}, "claim_after": {"after_rank", "after_id"}}
-WRITES = sorted(name for name in POSTGRES if name not in SQLITE)
+ONLY_POSTGRES = {"submit": {"rowless"}, "settle_lone": {"told"}}
+# The PostgreSQL driver sends these in place of `claim` and `submit_lone`, with these parameters added.
+VARIANTS = {
+    "claim_after": ("claim", {"after_rank", "after_id"}),
+    "submit_lone_ring": ("submit_lone", {"channel", "payload"}),
+}
+WRITES = sorted(name for name in POSTGRES if name not in SQLITE and name not in VARIANTS)
 
 
 def test_every_statement_exists_in_both_dialects() -> None:
@@ -45,6 +51,56 @@ def test_a_statement_takes_the_same_parameters_in_both_dialects(name: str) -> No
     assert params(name, "sqlite") - ONLY_SQLITE.get(name, set()) == params(name, "postgres") - ONLY_POSTGRES.get(
         name, set()
     )
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_of_a_statement_takes_its_parameters_and_a_few_more(name: str) -> None:
+    base, added = VARIANTS[name]
+
+    assert params(name, "postgres") == params(base, "postgres") | added
+
+
+def parts_of(name: str) -> dict[str, str]:
+    """The named parts (`with x as (…)`) of a PostgreSQL statement, and what comes after them under ""."""
+    *parts, rest = re.split(r"\n\)(?:, |\n)", POSTGRES[name].text.removeprefix("with "))
+    found = dict(part.split(" as ", 1) for part in parts)
+    found[""] = rest
+    assert set(found) >= {"", "me", "served", "candidate", "picked", "begun", "halted", "granted", "noted", "said"}
+    return {
+        part: re.sub(r"\$\d+", lambda m: POSTGRES[name].params[int(m[0][1:]) - 1], text) for part, text in found.items()
+    }
+
+
+# What differs on purpose: which tasks are looked at, and the lane in the answer.
+DIFFERENT = {
+    "claim_hinted": {"hinted", "candidate", "picked", "granted", ""},
+    "claim_after": {"candidate", "passed", "picked"},
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_the_claims_agree_in_all_but_where_they_look(name: str) -> None:
+    plain, other = parts_of("claim"), parts_of(name)
+
+    assert {part for part in plain | other if plain.get(part) != other.get(part)} == DIFFERENT[name]
+    without_lane = {part: re.sub(r"(,\s*[tg]\.lane|, null)(?=\n|$)", "", other[part]) for part in ("granted", "")}
+    assert without_lane == {part: plain[part] for part in ("granted", "")}
+
+
+def test_the_claims_of_sqlite_agree_in_all_but_where_they_look() -> None:
+    plain, hinted = SQLITE["claim"].parts, SQLITE["claim_hinted"].parts
+
+    assert plain[1:-1] == hinted[1:-1]
+    assert hinted[-1].replace(" as due, t.lane", " as due") == plain[-1]
+    guards = r"    where exists \(\s+select 1 from worker.*?(?=\n    order by)"
+    assert re.findall(guards, plain[0], re.DOTALL) == re.findall(guards, hinted[0], re.DOTALL) != []
+
+
+def test_a_submit_that_rings_is_the_same_submit() -> None:
+    plain, ringing = POSTGRES["submit_lone"].text, POSTGRES["submit_lone_ring"].text
+
+    assert ringing.startswith(plain)
+    assert re.fullmatch(r"\nreturning pg_notify\(\$\d+, \$\d+\)", ringing.removeprefix(plain))
 
 
 @pytest.mark.parametrize("name", WRITES)

@@ -60,7 +60,7 @@ async def _submit(parts: Parts, flow: str, count: int, *, run_at: int | None = N
     """Many alike jobs: one is submitted, the others are copied inside the database, which is not measured."""
     if count == 0:
         return
-    first = await parts.engine.submit(flow, run_at=run_at)
+    first = await parts.engine.jobs.submit(flow, run_at=run_at)
     async with parts.store.connections.borrow() as connection:
         await connection.execute("set statement_timeout = 0")
         for statement in COPIES:
@@ -73,14 +73,14 @@ async def _queue(parts: Parts, url: str, rows: int) -> tuple[int, dict[str, str]
     """`rows` queued, of which 0.1 % are ours; in a big queue some are parked and some paused."""
     flows = {name: _flow(name) for name in ("mine", "other", "paused")}
     for flow in flows.values():
-        await parts.engine.register(flow)
+        await parts.engine.jobs.register(flow)
     aside = SET_ASIDE if rows > 2 * SET_ASIDE else 0
     mine = max(CLAIMS + 10, rows // SHARE)
     await _submit(parts, "other", rows - mine - 2 * aside)
     await _submit(parts, "paused", aside)
     await _submit(parts, "mine", aside, run_at=4_000_000_000_000)
     await _submit(parts, "mine", mine)
-    await parts.engine.pause("paused")
+    await parts.engine.jobs.pause("paused")
     await at_rest(url)
     lanes = {flow.graph.lane(0): name for name, flow in flows.items() if name != "other"}
     worker = await parts.engine.enlist(Registration(name="bench", hostname="bench", lanes=tuple(lanes)))
@@ -114,7 +114,7 @@ def claim_pinned(url: str, *, claims: int) -> tuple[float, float]:
     async def measure() -> tuple[float, float]:
         async with opened(url) as parts:
             flow = _flow("mine")
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
             await _submit(parts, "mine", claims)
             await at_rest(url)
             lanes = {flow.graph.lane(0): "mine"}

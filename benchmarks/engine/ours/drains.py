@@ -40,9 +40,9 @@ def _fill(url: str, jobs: int) -> float:
 
     async def fill() -> float:
         async with opened(url) as parts:
-            await parts.engine.register(noop_flow())
+            await parts.engine.jobs.register(noop_flow())
             for indexes in calls:
-                await parts.engine.submit_many(submissions(indexes))
+                await parts.engine.jobs.submit_many(submissions(indexes))
         await at_rest(url)
         return calls.seconds
 
@@ -60,11 +60,11 @@ def submit_singly(url: str, *, seconds: float) -> Enqueued:
 
     async def submit() -> Enqueued:
         async with opened(url) as parts:
-            await parts.engine.register(noop_flow())
-            await parts.engine.submit(FLOW, {"text": payload(0)})
+            await parts.engine.jobs.register(noop_flow())
+            await parts.engine.jobs.submit(FLOW, {"text": payload(0)})
             begun, count = time.monotonic(), 0
             while (taken := time.monotonic() - begun) < seconds:
-                await parts.engine.submit(FLOW, {"text": payload(count)})
+                await parts.engine.jobs.submit(FLOW, {"text": payload(count)})
                 count += 1
             return Enqueued(jobs=count, seconds=taken)
 

@@ -37,7 +37,7 @@ def work(place: str, post: Post) -> None:
     async def drain() -> None:
         async with open_engine(settings_for(url, slots=int(slots))) as parts:
             flow = noop_flow(post.started)
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
             post.ready()
             await make_worker(parts, [flow]).run()
 

@@ -45,7 +45,7 @@ def _pickups(url: str, samples: int) -> list[float]:
 
     async def send() -> list[float]:
         async with opened(url) as parts:
-            await parts.engine.register(noop_flow())
+            await parts.engine.jobs.register(noop_flow())
             idle = _spawn.Process(target=_idle_worker, args=(url, started_ns, gate), daemon=True)
             idle.start()
             try:
@@ -60,7 +60,7 @@ def _pickups(url: str, samples: int) -> list[float]:
 
 async def _sample(engine: Any, started_ns: Any, index: int) -> float:
     sent_ns = time.monotonic_ns()
-    await engine.submit(FLOW, {"text": payload(index)})
+    await engine.jobs.submit(FLOW, {"text": payload(index)})
     give_up = time.monotonic() + SAMPLE_S
     while time.monotonic() < give_up:
         await asyncio.sleep(PAUSE_S)
@@ -76,7 +76,7 @@ def _idle_worker(url: str, started_ns: Any, gate: Any) -> None:
     async def work() -> None:
         async with open_engine(settings_for(url)) as parts:
             flow = noop_flow(started)
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
             gate.wait(START_UP_S)
             await make_worker(parts, [flow]).run()
 

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 import asyncpg
 import uvloop
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.audit import Auditor
 from telecine.settings import Settings
 from telecine.wiring import Parts, migrate_database, open_engine
@@ -84,7 +84,7 @@ def is_sound(url: str, jobs: int) -> bool:
 
     async def look() -> bool:
         async with open_engine(settings_for(url)) as parts:
-            return not await Auditor(parts.store, Shelf()).look_at_everything(batch=5_000)
+            return not await Auditor(parts.store, GraphCache()).look_at_everything(batch=5_000)
 
     with Outsider(url) as outsider:
         once = outsider.ask(ATTEMPTS) == jobs and outsider.ask(AMISS) == 0

@@ -32,9 +32,9 @@ def recovery(url: str, *, workers: int, local: bool) -> list[float]:
 
     async def measure() -> list[float]:
         async with opened(url) as parts:
-            await parts.engine.register(_flow(None, workers))
+            await parts.engine.jobs.register(_flow(None, workers))
             for index in range(workers):
-                await parts.engine.submit("hold", {"index": index})
+                await parts.engine.jobs.submit("hold", {"index": index})
             doomed = [_spawn.Process(target=_doomed, args=(url,), daemon=True) for _ in range(workers)]
             survivor = _spawn.Process(target=_survivor, args=(url, workers, again_ns, local), daemon=True)
             try:
@@ -119,7 +119,7 @@ def _survivor(url: str, workers: int, again_ns: Any, local: bool) -> None:
 def _work(url: str, flow: Flow, *, slots: int, world: World) -> None:
     async def work() -> None:
         async with open_engine(settings_for(url, slots=slots), world=world) as parts:
-            await parts.engine.register(flow)
+            await parts.engine.jobs.register(flow)
             await make_worker(parts, [flow]).run()
 
     perform(work(), swift=True)  # as `telecine worker` does

@@ -16,9 +16,9 @@ router = Router(prefix="/api/v1/thumbnails", tags=["thumbnails"])
 @router.get("/{job_id}", response_class=Response, responses=answers(401, 403, 404))
 async def get_thumbnail(job_id: int, who: Owner, house: Here) -> Response:
     """Return the thumbnail that a job has made."""
-    job = await house.engine.views.job(job_id)
+    job = await house.engine.queries.job(job_id)
     visible(who, job.owner, f"there is no job {job_id}")
-    for one in await house.engine.views.kept(job_id, "shrink"):
+    for one in await house.engine.queries.kept(job_id, "shrink"):
         if one.kept.key is not None:
             return Response(await house.artifacts.read(one.kept.key), media_type="image/jpeg")
     raise NotFound(f"job {job_id} has made no thumbnail")

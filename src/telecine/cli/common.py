@@ -111,12 +111,12 @@ def settings_for(database: str | None, given: Mapping[str, Any] | None = None) -
 
 def settings_there(database: str | None) -> Settings:
     """Settings for a command that brings no work: it makes no SQLite file, and says where one may be."""
-    from telecine.store.open import dialect_of
     from telecine.wiring import sqlite_path
+    from telecine.wiring.database import is_sqlite
 
     settings = settings_for(database).settings
     url = settings.database_url
-    if dialect_of(url) == "sqlite" and not _is_there(sqlite_path(url)):
+    if is_sqlite(url) and not _is_there(sqlite_path(url)):
         raise SchemaMissing(
             f"there is no database at {sqlite_path(url)}: go to the folder where the work was begun, or name its "
             "database with --database; `telecine migrate` makes a new one"

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from telecine.engine.queries.gauges import Figures
+from telecine.engine.queries.gauges import FleetGauges
 from telecine.engine.queries.health import DatabaseHealth, FullHealth, Health, Processing, Room, Word
 from telecine.errors import SchemaMissing, SchemaTooNew, StoreError
 from telecine.observe.shared_result import Shared
@@ -31,7 +31,7 @@ class Probes:
 
     ping: Callable[[], Awaitable[None]]
     schema: Callable[[], Awaitable[int]]
-    figures: Callable[[], Awaitable[Figures]]
+    figures: Callable[[], Awaitable[FleetGauges]]
     redis: Callable[[], Awaitable[bool]] | None
     needs_redis: bool
     rooms: Mapping[str, Path | None]
@@ -126,7 +126,7 @@ class Vitals:
             return None
 
 
-def processing(figures: Figures) -> Processing:
+def processing(figures: FleetGauges) -> Processing:
     active = [worker for worker in figures.workers if worker.mode == "active"]
     ended = sum(one.ended for one in figures.recent)
     return Processing(

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import generate_latest
 
 from telecine.engine.events.counters import BOUNDS
-from telecine.engine.queries.gauges import Figures
+from telecine.engine.queries.gauges import FleetGauges
 from telecine.engine.queries.health import FullHealth
 from telecine.errors import StoreError
 from telecine.facts import SECOND
@@ -64,7 +64,7 @@ class Snapshot:
     """What one scrape tells: the fleet if the database answered, and how long that took; Redis if there is one; how
     this server is."""
 
-    figures: Figures | None
+    figures: FleetGauges | None
     seconds: float = 0.0
     redis: Mapping[str, Any] = field(default_factory=dict)
     health: FullHealth | None = None
@@ -199,14 +199,14 @@ def _times(
     return family
 
 
-def _jobs(figures: Figures) -> Iterator[Metric]:
+def _jobs(figures: FleetGauges) -> Iterator[Metric]:
     yield _gauge("telecine_jobs_pending", "Jobs that nobody has begun", figures.pending)
     yield _gauge("telecine_jobs_failed", "Failed jobs, until somebody opens them again", figures.failed_jobs)
     yield _gauge("telecine_jobs_in_progress", "Jobs that were begun and have not ended", figures.in_progress)
     yield _by("telecine_jobs_open", "Jobs that have not ended", ("flow", "status"), figures.jobs)
 
 
-def _lanes(figures: Figures) -> Iterator[Metric]:
+def _lanes(figures: FleetGauges) -> Iterator[Metric]:
     where = {(lane.lane.partition("/")[0], lane.lane): lane for lane in figures.lanes}
     of_lane, labels = list(where.items()), ("flow", "lane")
     yield _by("telecine_queue_size", "Tasks that can be claimed", labels, {key: lane.ready for key, lane in of_lane})
@@ -218,7 +218,7 @@ def _lanes(figures: Figures) -> Iterator[Metric]:
     )
 
 
-def _workers(figures: Figures) -> Iterator[Metric]:
+def _workers(figures: FleetGauges) -> Iterator[Metric]:
     active = [worker for worker in figures.workers if worker.mode == "active"]
     yield _gauge("telecine_workers_active", "Workers that have beaten lately and take work", len(active))
     yield _gauge("telecine_worker_slots", "Tasks that they can run at once", sum(worker.slots for worker in active))
@@ -230,7 +230,7 @@ def _workers(figures: Figures) -> Iterator[Metric]:
     yield _by("telecine_worker_load", "Tasks under a lease, by the name of the worker", ("worker",), load)
 
 
-def _recent(figures: Figures) -> Iterator[Metric]:
+def _recent(figures: FleetGauges) -> Iterator[Metric]:
     p95 = {(one.flow, one.stage): one.p95 / SECOND for one in figures.recent if one.p95 is not None}
     meaning = "Time within which 95 of 100 of the latest successful attempts were done"
     yield _by("telecine_task_duration_p95_seconds", meaning, ("flow", "stage"), p95)
@@ -240,7 +240,7 @@ def _recent(figures: Figures) -> Iterator[Metric]:
 
 
 async def or_nothing(
-    read: Callable[[], Awaitable[Figures]], seconds: Callable[[], float], redis: Mapping[str, Any] = NOTHING
+    read: Callable[[], Awaitable[FleetGauges]], seconds: Callable[[], float], redis: Mapping[str, Any] = NOTHING
 ) -> Snapshot:
     """The figures, or word that there are none: a scrape must not fail with the database."""
     began = seconds()

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from telecine.engine.maintenance.background import Duties
-from telecine.engine.webhooks.deliveries import Deliveries, Letter
+from telecine.engine.maintenance.background import OutageLog
+from telecine.engine.webhooks.deliveries import Deliveries, DueDelivery
 from telecine.engine.webhooks.delivery_builder import AlertRules
 from telecine.errors import StoreError
 from telecine.facts import HOUR, SECOND, Millis, Policy
@@ -65,7 +65,7 @@ class Postman:
         ways: Ways,
         world: World,
         *,
-        duties: Duties,
+        duties: OutageLog,
         rules: AlertRules | None = None,
     ) -> None:
         self._mail = mail
@@ -97,7 +97,7 @@ class Postman:
             missed = counted(posted.missed, "event")
             log.warning("%s pruned before any webhook was sent: no server ran for days", missed)
         room = self._ways.at_once - len(self._out)
-        letters: Sequence[Letter] = ()
+        letters: Sequence[DueDelivery] = ()
         if room > 0:
             slow = {host: 1 for host, count in self._failures.items() if count >= FAILURES_IN_A_ROW}
             letters = await self._mail.take(room, per_host=self._ways.per_host, lease=self._ways.lease, limits=slow)
@@ -132,7 +132,7 @@ class Postman:
 
     # -- one letter ------------------------------------------------------------------------------
 
-    async def _bring(self, letter: Letter) -> None:
+    async def _bring(self, letter: DueDelivery) -> None:
         try:
             answer, error = await self._send(letter)
             await self._note(letter, answer, error)
@@ -141,7 +141,7 @@ class Postman:
         except Exception:
             log.exception("delivery %s failed by a fault of ours", letter.id)
 
-    async def _send(self, letter: Letter) -> tuple[Answer | None, str | None]:
+    async def _send(self, letter: DueDelivery) -> tuple[Answer | None, str | None]:
         """The answer, or why there is none."""
         is_alert = letter.webhook_id is None
         url = self._ways.alert_url if is_alert else letter.url
@@ -155,7 +155,7 @@ class Postman:
             return None, str(error)
         return answer, None if 200 <= answer.status < 300 else _refusal(answer.status)
 
-    async def _note(self, letter: Letter, answer: Answer | None, error: str | None) -> None:
+    async def _note(self, letter: DueDelivery, answer: Answer | None, error: str | None) -> None:
         status = None if answer is None else answer.status
         if answer is not None and error is None:
             self._failures.pop(letter.host, None)

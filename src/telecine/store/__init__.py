@@ -33,7 +33,8 @@ class Ask:
     """One named statement; answers with its rows.
 
     `whole` says that this statement is the entire transaction, which spares PostgreSQL the round
-    trips of BEGIN and COMMIT. `rings`: a whole one that ends with an insert and gives somebody work.
+    trips of BEGIN and COMMIT. `rings`: a whole one that creates work; PostgreSQL has a second statement
+    `name_ring` that also notifies `channel` with `payload`, in the same commit.
     """
 
     name: str

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 
 from telecine.errors import StoreError, Unreachable
-from telecine.store.postgres_errors import NotSent, is_fatal, translated
+from telecine.store.postgres_errors import StatementNotSent, is_fatal, translated
 
 SETTINGS = {
     "application_name": "telecine",
@@ -35,7 +35,7 @@ CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 60.0
 
 
-class Connection(asyncpg.Connection):
+class PooledConnection(asyncpg.Connection):
     """A connection that ends when asyncpg itself fails on it: in which state it is then, nobody knows.
 
     PostgreSQL may end a session while it is idle. If its last words come before the end of the stream, the connection
@@ -91,7 +91,7 @@ class Connections:
         self.size = size
         self._url = url
         self._settings = dict(settings)
-        self._idle: list[tuple[str, Connection]] = []  # with what each was used for last
+        self._idle: list[tuple[str, PooledConnection]] = []  # with what each was used for last
         self._free = asyncio.Semaphore(size)
         self._pooled: bool | None = None  # None: nobody has connected yet
 
@@ -100,7 +100,7 @@ class Connections:
         """True behind a transaction pooler, which refuses or ignores session settings and named statements."""
         return bool(self._pooled)
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> PooledConnection:
         session = not self._pooled
         try:
             connection = await self._open(session=session)
@@ -119,7 +119,7 @@ class Connections:
             raise Unreachable(f"PostgreSQL cannot be reached: {_why(error)}") from error
         return await self.connect()
 
-    async def _has_settings(self, connection: Connection) -> bool:
+    async def _has_settings(self, connection: PooledConnection) -> bool:
         """A pooler may take them and forget them. Asked without a statement that it would have to remember,
         so without an answer: what was forgotten makes it fail."""
         kept = f"current_setting('lock_timeout')::interval = '{self._settings['lock_timeout']} ms'"
@@ -129,21 +129,21 @@ class Connections:
             return False
         return True
 
-    async def _open(self, *, session: bool) -> Connection:
+    async def _open(self, *, session: bool) -> PooledConnection:
         return await asyncpg.connect(
             self._url,
             timeout=CONNECT_SECONDS,
             command_timeout=COMMAND_SECONDS,
             server_settings=self._settings if session else None,
             statement_cache_size=256 if session else 0,
-            connection_class=Connection,
+            connection_class=PooledConnection,
         )
 
     def borrow(self, use: str = "") -> Loan:
         """For the same `use` the same connection, if it is free: it has the statement's plan already."""
         return Loan(self, use)
 
-    async def take(self, use: str) -> Connection:
+    async def take(self, use: str) -> PooledConnection:
         """Wait until there is one; whoever takes one gives it back."""
         await self._free.acquire()
         try:
@@ -157,7 +157,7 @@ class Connections:
             self._free.release()
             raise
 
-    def give_back(self, connection: Connection, use: str, error: BaseException | None) -> None:
+    def give_back(self, connection: PooledConnection, use: str, error: BaseException | None) -> None:
         try:
             if _is_sound(connection, error):
                 self._idle.append((use, connection))
@@ -185,7 +185,7 @@ class Loan:
         self._owner = owner
         self._use = use
 
-    async def __aenter__(self) -> Connection:
+    async def __aenter__(self) -> PooledConnection:
         self._connection = await self._owner.take(self._use)
         return self._connection
 
@@ -201,11 +201,11 @@ def end_now(connection: asyncpg.Connection) -> None:
         connection.terminate()
 
 
-def _is_sound(connection: Connection, error: BaseException | None) -> bool:
+def _is_sound(connection: PooledConnection, error: BaseException | None) -> bool:
     """Whether the next borrower may have it: idle, outside of a transaction, and its session goes on."""
     if error is None:
         return True
-    if not isinstance(error, Exception) or isinstance(error, NotSent) or is_fatal(error):
+    if not isinstance(error, Exception) or isinstance(error, StatementNotSent) or is_fatal(error):
         return False
     return not connection.is_closed() and not connection.is_in_transaction()
 

@@ -12,7 +12,7 @@ _SURVIVES = {"on", "local", "remote_write", "remote_apply", "full", "extra"}
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class DatabaseVitals:
     """`whole_pages` is PostgreSQL's full_page_writes, or SQLite's journal mode; `oldest` is how long the oldest
     transaction of another connection has been open."""
 
@@ -29,6 +29,6 @@ class Vitals:
         return self.synchronous in _SURVIVES and self.fsync == "on" and self.whole_pages in ("on", "wal")
 
 
-async def vitals(store: Store) -> Vitals:
+async def vitals(store: Store) -> DatabaseVitals:
     [row] = await ask(store, "vitals", {})
-    return Vitals(**dict(row))
+    return DatabaseVitals(**dict(row))

@@ -47,10 +47,6 @@ async def bring_up_to_date(store: Store, url: str) -> list[int]:
     assert isinstance(store, Migratable)
     dialect = dialect_of(url)
     current = await store.schema_version()
-    if current is None:
-        newest = migrate.newest(dialect)
-        await store.apply(newest, migrate.schema(dialect))
-        return list(range(1, newest + 1))
     applied = []
     for number, sql in migrate.pending(dialect, current).items():
         await store.apply(number, sql)

@@ -17,8 +17,9 @@ import asyncpg
 from telecine.errors import StoreBroken, StoreError
 from telecine.retry import Dice
 from telecine.store import Ask, Columns, Doorbell, Reserve, Rows, Step, Steps, T, Write
-from telecine.store.connections import SETTINGS, WRITING, Connection, Connections, end_now
-from telecine.store.postgres_errors import Contended, NotSent
+from telecine.store.claim_cursor import ClaimCursor
+from telecine.store.connections import SETTINGS, WRITING, Connections, PooledConnection, end_now
+from telecine.store.postgres_errors import Contended, StatementNotSent
 from telecine.store.statements import NOW, Statement, load
 
 TURNS = 5
@@ -27,7 +28,7 @@ TURNS = 5
 MUTED = (asyncpg.ProgramLimitExceededError, asyncpg.LockNotAvailableError)
 OLDEST_RELEASE = 15
 MIGRATION_SECONDS = 86_400.0
-MOST_AHEAD = 256
+MAX_AHEAD = 256
 # Ids are the order in which lists show jobs, so nobody sits on a stock of them for longer than this.
 STALE_SECONDS = 1.0
 
@@ -43,6 +44,7 @@ class Postgres:
         self._readers = Connections(url, max(1, size // 2))
         self._dice = dice
         self._statements = load("postgres")
+        self._claim_cursor = ClaimCursor(lambda: asyncio.get_running_loop().time())
         self._ids: dict[str, list[int]] = {"job": []}
         self._ahead = {"job": 1}
         self._fetched = {"job": 0.0}
@@ -71,7 +73,7 @@ class Postgres:
         for _ in range(self.connections.size):
             try:
                 return await ask()
-            except NotSent:
+            except StatementNotSent:
                 continue
         return await ask()
 
@@ -91,25 +93,24 @@ class Postgres:
                 return _ending(steps, await self._do_all(connection, step))
             return await self._within(connection, steps, WRITING, first=step)
 
-    async def _do_all(self, connection: Connection, step: Ask | Write) -> Any:
+    async def _do_all(self, connection: PooledConnection, step: Ask | Write) -> Any:
         """A step that is a whole transaction. If it gives somebody work, the bell rings with its commit, if it can."""
         word = self.doorbell.word() if isinstance(step, Ask) and step.rings and self.doorbell is not None else None
         if word is None:
             return await self._do(connection, step)
         assert isinstance(step, Ask)
         assert self.doorbell is not None
-        statement = self._statements[step.name]
-        given = len(statement.params)
-        ringing = f"{statement.text} returning pg_notify(${given + 1}, ${given + 2})"
+        channel, payload = word
+        ringing = Ask(f"{step.name}_ring", {**step.params, "channel": channel, "payload": payload})
         try:
-            rows = await connection.fetch(ringing, *self._values(statement, step.params), *word)
+            rows = await self._do(connection, ringing)
         except MUTED:
             return await self._do(connection, step)
         self.doorbell.said()
         return rows
 
     async def _within(
-        self, connection: Connection, steps: Steps[T], settings: Mapping[str, str], first: Step | None = None
+        self, connection: PooledConnection, steps: Steps[T], settings: Mapping[str, str], first: Step | None = None
     ) -> T:
         """A transaction. Behind a pooler the session is not ours, so it takes the settings along."""
         pooled = self.connections.pooled or self._readers.pooled
@@ -135,12 +136,23 @@ class Postgres:
         match step:
             case Reserve():
                 return await self._reserve(connection, step)
+            case Ask(name="claim"):
+                return await self._claim(connection, step)
             case Ask():
-                statement = self._statements[step.name]
-                return await connection.fetch(statement.text, *self._values(statement, step.params))
+                return await self._ask(connection, step)
             case Write():
                 statement = self._statements[step.name]
                 return await connection.fetch(statement.text, *self._values(statement, columns(step)))
+
+    async def _ask(self, connection: asyncpg.Connection, step: Ask) -> Any:
+        statement = self._statements[step.name]
+        return await connection.fetch(statement.text, *self._values(statement, step.params))
+
+    async def _claim(self, connection: asyncpg.Connection, step: Ask) -> Any:
+        sent = self._claim_cursor.apply(step)
+        rows = await self._ask(connection, sent)
+        self._claim_cursor.advance(sent, rows)
+        return rows
 
     def _values(self, statement: Statement, params: Any) -> list[Any]:
         """A list that is missing is null, which `unnest` takes for an empty one."""
@@ -158,7 +170,7 @@ class Postgres:
         # Others may take from the same stock, or add to it, while we wait: look again after every wait.
         while len(self._ids[step.table]) < step.count:
             ahead = self._ahead[step.table]
-            self._ahead[step.table] = min(MOST_AHEAD, ahead * 2)
+            self._ahead[step.table] = min(MAX_AHEAD, ahead * 2)
             fresh = f"select string_agg(nextval('{step.table}_id')::text, ' ') from generate_series(1, $1)"
             missing = max(step.count - len(self._ids[step.table]), ahead)
             self._fetched[step.table] = clock()
@@ -203,7 +215,7 @@ def _locals(settings: Mapping[str, str]) -> str:
     return "; ".join(f"set local {name} = {value}" for name, value in settings.items() if name != "application_name")
 
 
-async def _roll_back(connection: Connection) -> None:
+async def _roll_back(connection: PooledConnection) -> None:
     """If that is not possible the connection is not used again, which is as good: what went wrong before is told."""
     if connection.is_closed():
         return

@@ -25,7 +25,7 @@ class Contended(StoreError):
     """Another transaction was in the way."""
 
 
-class NotSent(Unreachable):
+class StatementNotSent(Unreachable):
     """The connection had ended before the statement was sent: to run the transaction again is safe."""
 
 
@@ -37,7 +37,7 @@ def translated(error: Exception) -> StoreError:
         return _of_server(error)
     if triage_driver(error) is Verdict.REFUSED:
         return Rejected(f"PostgreSQL cannot store a value: {error}")
-    kind = NotSent if str(error).startswith(UNSENT) else Unreachable
+    kind = StatementNotSent if str(error).startswith(UNSENT) else Unreachable
     return kind(f"lost the connection to PostgreSQL: {_told(error)}")
 
 

@@ -18,9 +18,6 @@ _PARAM = re.compile(r"(?<![:\w]):([a-z_]+)")
 # empty, travel as one text.
 _LISTS = re.compile(r":([a-z_]+)::(bigint|integer|smallint|boolean|real|word|line)\[\]")
 _COMMENT = re.compile(r"--[^\n]*")
-# What stands behind `--+` or `-->` is a comment in one statement and text in its variant, which a comment names:
-# `-- With --+ it is claim_hinted: why`.
-_VARIANT = re.compile(r"^-- With (--[+>]) it is ([a-z_]+):", re.MULTILINE)
 
 # The clock: the database's own, unless a test or a simulation sets `now`.
 NOW = {
@@ -53,18 +50,10 @@ def load(dialect: Dialect) -> dict[str, Statement]:
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".sql"):
             for name, body in parse(file.read_text()).items():
-                for mark, variant in _VARIANT.findall(body):
-                    found[variant] = prepare(variant, _with(mark, body), dialect)
                 if name in found:
                     raise ValueError(f"statement {name!r} is defined twice for {dialect}")
                 found[name] = prepare(name, body, dialect)
     return found
-
-
-def _with(mark: str, body: str) -> str:
-    return _COMMENT.sub(
-        lambda comment: comment[0].removeprefix(mark) if comment[0].startswith(f"{mark} ") else "", body
-    )
 
 
 def _array(found: re.Match[str]) -> str:

@@ -93,8 +93,7 @@ def _parts(settings: Settings, store: Store, bell: Bell, world: World) -> Parts:
     redis = bells.redis_of(bell)
     if redis is None:
         return Parts(settings, store, bell, Engine(store, bell=bell, world=world, lease=lease), world, bell)
-    telling = bells.Telling(store, redis.news)
-    engine = Engine(telling, bell=bell, hints=redis.hints, world=world, lease=lease)
+    engine = Engine(store, bell=bell, news=redis.news, hints=redis.hints, world=world, lease=lease)
     return Parts(settings, store, bell, engine, world, redis.news)
 
 
@@ -181,7 +180,7 @@ async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world
         own = installed_flows(settings)
         flows = own + [flow for source in sources for flow in working.load_flows(source)]
         for flow in flows:
-            await wait_for(partial(parts.engine.register, flow), parts.world)
+            await wait_for(partial(parts.engine.jobs.register, flow), parts.world)
         worker = make_worker(parts, [*own, *sources], await apps.machine_labels(parts.world))
         worker.obey_signals()
         served = ", ".join(flow.name for flow in flows)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from telecine.dispatch import EVENTS, Bell, Chime
+from telecine.dispatch import Bell, Chime
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.errors import BadSpec, Unreachable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from telecine.dispatch.redis import RedisBell
 
 PROBE_SECONDS = 5.0
-T = TypeVar("T")
 
 
 async def hang_bell(settings: Settings, store: Store, world: World, *, required: bool = True) -> Bell:
@@ -102,34 +101,6 @@ async def heads(store: Store, lanes: Sequence[str], wanted: int) -> Sequence[Hea
 def redis_of(bell: Bell) -> RedisBell | None:
     """The bell as one of Redis, if it is one: with `vitals()` and `ping()`."""
     return bell if hasattr(bell, "vitals") else None  # type: ignore[return-value]
-
-
-class Telling:
-    """The store of an engine whose commits are news: whoever follows events looks again.
-
-    What came back empty has changed nothing.
-    """
-
-    def __init__(self, store: Store, news: Bell) -> None:
-        self._store, self._news = store, news
-        self.read = store.read
-
-    @property
-    def now(self) -> int | None:
-        return self._store.now
-
-    @now.setter
-    def now(self, value: int | None) -> None:
-        self._store.now = value
-
-    async def run(self, make: Callable[[], Steps[T]]) -> T:
-        answer = await self._store.run(make)
-        if answer or answer is None:
-            self._news.ring(EVENTS)
-        return answer
-
-    async def close(self) -> None:
-        await self._store.close()
 
 
 def locks_on(bell: Bell, store: Store, world: World) -> Locks:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry
 
-from telecine.engine.events.counters import AT_ONCE, Tally
-from telecine.engine.queries.gauges import Figures, ping, read_figures
+from telecine.engine.events.counters import AT_ONCE
+from telecine.engine.queries.gauges import FleetGauges
 from telecine.errors import BadSpec
 from telecine.facts import SECOND
 from telecine.observe.health import PATIENCE, Probes, Vitals
@@ -39,11 +39,11 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
     """What watches, as fields of the house."""
     from telecine.wiring import schema_of  # noqa: PLC0415 - it imports us
 
-    world, settings, store = parts.world, parts.settings, parts.store
+    world, settings, queries = parts.world, parts.settings, parts.engine.queries
 
-    async def read() -> Figures:
+    async def read() -> FleetGauges:
         async with asyncio.timeout(PATIENCE):
-            return await read_figures(store, stale=round(settings.stale_seconds * SECOND))
+            return await queries.fleet_gauges(stale=round(settings.stale_seconds * SECOND))
 
     figures = Shared(read, FIGURES_SECONDS, world.mono)
 
@@ -58,7 +58,7 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
         return replace(snapshot, health=await vitals.full())
 
     probes = Probes(
-        ping=lambda: ping(store),
+        ping=queries.ping,
         schema=lambda: schema_of(parts),
         figures=figures.get,
         redis=None if redis is None else redis_answers,
@@ -88,7 +88,7 @@ async def traced(parts: Parts, role: str) -> AsyncIterator[Parts]:
     if parts.settings.trace_endpoint is None:
         yield parts
         return
-    seed = str(await Tally(parts.store, parts.engine.events, parts.world).identity())
+    seed = str(await parts.engine.counters.identity())
     async with open_tracing(parts.settings, seed, role) as tracing:
         yield replace(parts, tracing=tracing)
 
@@ -115,8 +115,7 @@ async def open_tracing(settings: Settings, seed: str | None, role: str) -> Async
 @asynccontextmanager
 async def counting(parts: Parts) -> AsyncIterator[None]:
     """Count events while the body runs."""
-    tally = Tally(parts.store, parts.engine.events, parts.world)
-    duty = asyncio.create_task(_count_on(tally, parts), name="counting")
+    duty = asyncio.create_task(_count_on(parts), name="counting")
     try:
         yield
     finally:
@@ -124,10 +123,10 @@ async def counting(parts: Parts) -> AsyncIterator[None]:
         await asyncio.gather(duty, return_exceptions=True)
 
 
-async def _count_on(tally: Tally, parts: Parts) -> None:
+async def _count_on(parts: Parts) -> None:
     heard = parts.tracing.heard if parts.tracing else None
     while True:
-        with parts.engine.duties.at("counting of events"):
-            while await tally.count(heard) == AT_ONCE:
+        with parts.engine.outages.at("counting of events"):
+            while await parts.engine.counters.count(heard) == AT_ONCE:
                 pass
         await asyncio.sleep(COUNT_SECONDS * (0.75 + 0.5 * parts.world.dice.random()))

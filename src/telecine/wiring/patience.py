@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from telecine.engine.maintenance.background import Duties
+from telecine.engine.maintenance.background import OutageLog
 from telecine.errors import Unreachable
 from telecine.store import Store
 from telecine.store.open import bring_up_to_date, check_schema, dialect_of
@@ -32,7 +32,7 @@ async def settle_schema(store: Store, url: str, world: World, *, is_patient: boo
 
 async def wait_for(ask: Callable[[], Awaitable[T]], world: World) -> T:
     """Ask until the database answers; one line when it does not, one a minute while that lasts, one when it is over."""
-    duties, pause = Duties(world.mono), FIRST_PAUSE
+    duties, pause = OutageLog(world.mono), FIRST_PAUSE
     while True:
         try:
             answer = await ask()

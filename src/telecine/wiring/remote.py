@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from telecine import worker as working
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.errors import BadSpec
 from telecine.plural import counted
 from telecine.settings import Settings
@@ -124,9 +124,9 @@ async def watching_keys(parts: Parts) -> AsyncIterator[None]:
 
 
 async def _watch(parts: Parts) -> None:
-    remotes, world = Remotes(parts.engine), parts.world
+    remotes, world = RemoteWorkers(parts.engine), parts.world
     while True:
-        with parts.engine.duties.at("look at the keys of workers"):
+        with parts.engine.outages.at("look at the keys of workers"):
             if count := await remotes.sweep():
                 log.warning("stopped %s: the key is not valid any more", counted(count, "worker"))
         await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))

@@ -17,7 +17,6 @@ import uvicorn
 
 from telecine.api import House, create_app
 from telecine.api.http.rate_limits import Rates
-from telecine.engine.accounts.keys import Keys
 from telecine.errors import WorkerRevoked
 from telecine.flow import Flow
 from telecine.settings import Settings
@@ -72,7 +71,7 @@ async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Calla
     own = installed_flows(settings)
     sources = [source_of(name) for name in settings.flows]
     for flow in [*own, *(flow for source in sources for flow in load_flows(source))]:
-        await wait_for(partial(parts.engine.register, flow), parts.world)
+        await wait_for(partial(parts.engine.jobs.register, flow), parts.world)
     house = open_house(parts)
     async with AsyncExitStack() as open_now:
         await open_now.enter_async_context(housekeeping(parts, sweep=True))
@@ -94,7 +93,7 @@ def open_house(parts: Parts) -> House:
     artifacts = open_artifacts(settings)
     return House(
         engine=parts.engine,
-        keys=Keys(parts.store, parts.world),
+        keys=parts.engine.keys,
         artifacts=artifacts,
         settings=settings,
         world=parts.world,

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from telecine.engine.webhooks.deliveries import Deliveries
 from telecine.engine.webhooks.delivery_builder import AlertRules
 from telecine.engine.webhooks.subscriptions import Webhooks, host_of
 from telecine.facts import SECOND
@@ -20,7 +19,7 @@ from telecine.wiring import Parts
 
 
 def open_webhooks(parts: Parts) -> Webhooks:
-    return Webhooks(parts.store, parts.world, private=parts.settings.allow_private_webhooks)
+    return parts.engine.webhooks(parts.settings.allow_private_webhooks)
 
 
 @asynccontextmanager
@@ -31,8 +30,8 @@ async def posting(parts: Parts) -> AsyncIterator[None]:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("httpcore").setLevel(logging.WARNING)
     sender = Sender(timeout=settings.webhook_timeout_seconds, private=settings.allow_private_webhooks)
-    mail = Deliveries(parts.store, parts.world, stream=parts.engine.events)
-    postman = Postman(mail, sender, ways_of(settings), parts.world, duties=parts.engine.duties, rules=_rules(settings))
+    engine, ways, rules = parts.engine, ways_of(settings), _rules(settings)
+    postman = Postman(engine.deliveries, sender, ways, parts.world, duties=engine.outages, rules=rules)
     duty = asyncio.create_task(postman.run(), name="postman")
     try:
         yield

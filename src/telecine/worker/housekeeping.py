@@ -14,12 +14,7 @@ from contextlib import aclosing, suppress
 
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
-from telecine.engine.jobs.delete_job import put_away_deleted
-from telecine.engine.jobs.delete_subject import clear_gone
-from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.maintenance.artifact_gc import clear
-from telecine.engine.maintenance.audit import Auditor
-from telecine.engine.maintenance.retention import NOTHING, Ages, Retired, retire, retire_versions
+from telecine.engine.maintenance.retention import NOTHING, Ages, Retired
 from telecine.errors import StoreError
 from telecine.facts import MINUTE, SECOND, SWEEP, Millis
 from telecine.locks import Held, Locks
@@ -49,15 +44,13 @@ class Housekeeper:
     ) -> None:
         """`tidy` frees what a flow no longer needs, a little at each look; it says how many files that were."""
         self._engine = engine
-        self._store = engine.store
         self._world = engine.world
         self._locks = locks
         self._name = name
         self._artifacts = artifacts
         self._ages = ages
         self._tidy = tidy
-        self._shelf = Shelf()
-        self._auditor = Auditor(engine.store, self._shelf)
+        self._maintenance = engine.maintenance
         self._held: Held | None = None
         self._retire_at = 0.0
 
@@ -65,7 +58,7 @@ class Housekeeper:
         """Until cancelled; whatever goes wrong is said and tried again later."""
         try:
             while True:
-                with self._engine.duties.at("housekeeping"):
+                with self._engine.outages.at("housekeeping"):
                     await self.once()
                 await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * self._world.dice.random()))
         finally:
@@ -77,20 +70,20 @@ class Housekeeper:
         """One look, if it is ours to do."""
         if not await self._is_mine():
             return
-        found = await self._auditor.look()
+        found = await self._maintenance.audit_next()
         for finding in found.findings:
             log.error("audit: %s", finding.message)
         if self._world.mono() >= self._retire_at:
             self._retire_at = self._world.mono() + RETIRE_SECONDS
             await self._retire()
         else:
-            _tell(await retire_versions(self._store, self._ages.versions))
-        _tell(await put_away_deleted(self._store, self._shelf, self._ages.versions))
-        if ended := await clear_gone(self._engine):
+            _tell(await self._maintenance.retire_versions(self._ages.versions))
+        _tell(await self._maintenance.archive_deleted_jobs(self._ages.versions))
+        if ended := await self._maintenance.clear_deleted_subjects():
             log.info("cleared what was left of %s", counted(ended, "deleted subject"))
         if self._tidy is not None and (freed := await self._tidy()):
             log.info("freed %s of failed jobs", counted(freed, "file"))
-        if deleted := await clear(self._store, Bin(self._artifacts)):
+        if deleted := await self._maintenance.delete_freed(Bin(self._artifacts)):
             log.info("deleted %s no longer in use", counted(deleted, "file"))
 
     async def _is_mine(self) -> bool:
@@ -102,7 +95,7 @@ class Housekeeper:
 
     async def _retire(self) -> None:
         total = NOTHING
-        async with aclosing(retire(self._store, self._shelf, self._ages)) as batches:
+        async with aclosing(self._maintenance.retire(self._ages)) as batches:
             async for batch in batches:
                 total += batch
                 if not await self._is_mine():
@@ -150,6 +143,6 @@ def _tell(total: Retired) -> None:
 async def sweep_on(engine: Engine, period: Millis = SWEEP) -> None:
     """Recovery for whoever is no worker: a pass every `period`, jittered, for ever."""
     while True:
-        with engine.duties.at("sweep"):
+        with engine.outages.at("sweep"):
             await engine.sweep(period)
         await asyncio.sleep(period / SECOND * (0.75 + 0.5 * engine.world.dice.random()))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import Header, Path, Query
 from pydantic import AfterValidator, Field
 
-from telecine.engine.queries.timeline import MOST
+from telecine.engine.queries.timeline import MAX_ROWS
 from telecine.errors import VersionMismatch
 from telecine.facts import PRIORITIES
 from telecine.wire.scalars import WHOLE
@@ -55,7 +55,7 @@ FlowPath = Annotated[
 ]
 KeyPath = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$", description="Id of the key", examples=["1f0c9a3be27d"])]
 
-Limit = Annotated[int, Query(ge=1, le=MOST, description="How many at most", examples=[100])]
+Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="How many at most", examples=[100])]
 Cursor = Annotated[str | None, Query(max_length=600, description="`next` of the page before")]
 Wanted = Annotated[str | None, Query(max_length=255, pattern=STORABLE)]
 Since = Annotated[int | None, Query(ge=0, lt=MOST_ID, description="Submitted at or after, in milliseconds since 1970")]

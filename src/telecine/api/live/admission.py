@@ -16,7 +16,6 @@ from starlette.requests import HTTPConnection
 from telecine.api.http.auth import Needs, address_of
 from telecine.api.http.context import House, house_of
 from telecine.engine.accounts.keys import Caller, Scope
-from telecine.engine.accounts.tickets import spend
 from telecine.errors import KeyInvalid, NotAllowed
 from telecine.settings import Settings
 
@@ -37,7 +36,7 @@ class Listens(Needs):
 async def _by_ticket(connection: HTTPConnection, ticket: str) -> Caller:
     house = house_of(connection)
     try:
-        caller = await spend(house.engine.store, ticket)
+        caller = await house.keys.spend_ticket(ticket)
     except KeyInvalid:
         house.rates.stranger(address_of(connection))
         raise

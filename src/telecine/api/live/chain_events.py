@@ -12,7 +12,7 @@ from typing import Any
 
 from telecine.api.live.encoders import Line, dumps
 from telecine.api.live.filters import Place
-from telecine.engine.events.event_context import About, Fault, Told
+from telecine.engine.events.event_context import DescribedEvent, JobContext, TaskFault
 from telecine.engine.queries.live_progress import Moving
 from telecine.engine.queries.view_models import Subject
 
@@ -22,7 +22,7 @@ ENDS = {"job.completed": "completed", "job.failed": "failed", "job.cancelled": "
 class Chain:
     name = "chain"
 
-    def lines(self, told: Told) -> tuple[Line, ...]:
+    def lines(self, told: DescribedEvent) -> tuple[Line, ...]:
         if told.about is None or told.event.job_id is None:
             return ()
         tell = _TELLERS.get(told.event.kind)
@@ -52,11 +52,11 @@ def _line(name: str, job_id: int | None, subject: Subject | None, **more: Any) -
     return Line(name, {"type": name, "jobId": job_id, "entityType": kind, "entityId": subject_id, **more})
 
 
-def _of(told: Told, name: str, **more: Any) -> Line:
+def _of(told: DescribedEvent, name: str, **more: Any) -> Line:
     return _line(name, told.event.job_id, told.subject, jobType=told.event.stage, at=told.event.at, **more)
 
 
-def _created(told: Told, about: About) -> tuple[Line, ...]:
+def _created(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
     """Its first stages are in the queue, unless it comes after other jobs: then they are told when they are."""
     if isinstance(told.event.data, dict) and told.event.data.get("waits"):
         return ()
@@ -73,28 +73,28 @@ def _created(told: Told, about: About) -> tuple[Line, ...]:
     )
 
 
-def _ready(told: Told, about: About) -> tuple[Line, ...]:
+def _ready(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
     return (_of(told, "job:queued", priority=about.priority),)
 
 
-def _started(told: Told, about: About) -> tuple[Line, ...]:
+def _started(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
     return (_of(told, "job:started", workerId=str(told.event.worker)),) if told.begins else ()
 
 
-def _task_done(told: Told, about: About) -> tuple[Line, ...]:
+def _task_done(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
     return _stage_done(told, about) if told.tasks == 1 else ()
 
 
-def _stage_done(told: Told, about: About) -> tuple[Line, ...]:
+def _stage_done(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
     return (_of(told, "job:completed"),)
 
 
-def _task_failed(told: Told, about: About) -> tuple[Line, ...]:
+def _task_failed(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
     """Of a stage of one task. What becomes of a single piece of many is not told."""
     data = told.event.data if isinstance(told.event.data, dict) else {}
     if told.tasks != 1:
         return ()
-    fault = Fault(
+    fault = TaskFault(
         code=data.get("code", "failed"),
         message=data.get("message", ""),
         attempt=data.get("attempt", 1),
@@ -103,12 +103,12 @@ def _task_failed(told: Told, about: About) -> tuple[Line, ...]:
     return (_failed(told, fault, data.get("ready_at")),)
 
 
-def _stage_failed(told: Told, about: About) -> tuple[Line, ...]:
-    unknown = Fault(code="failed", message="", attempt=1, max_attempts=1)
+def _stage_failed(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
+    unknown = TaskFault(code="failed", message="", attempt=1, max_attempts=1)
     return (_failed(told, told.fault or unknown, None),)
 
 
-def _failed(told: Told, fault: Fault, ready_at: int | None) -> Line:
+def _failed(told: DescribedEvent, fault: TaskFault, ready_at: int | None) -> Line:
     again = {} if ready_at is None else {"nextRetryAt": ready_at}
     return _of(
         told,
@@ -122,14 +122,14 @@ def _failed(told: Told, fault: Fault, ready_at: int | None) -> Line:
     )
 
 
-def _ended(told: Told, about: About) -> tuple[Line, ...]:
+def _ended(told: DescribedEvent, about: JobContext) -> tuple[Line, ...]:
     name = f"job:chain:{ENDS[told.event.kind]}"
     duration = told.event.at - about.created_at
     line = _line(name, told.event.job_id, told.subject, at=told.event.at, duration=duration, jobCount=len(about.stages))
     return (line,)
 
 
-_TELLERS: dict[str, Callable[[Told, About], tuple[Line, ...]]] = {
+_TELLERS: dict[str, Callable[[DescribedEvent, JobContext], tuple[Line, ...]]] = {
     "job.created": _created,
     "stage.ready": _ready,
     "task.started": _started,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from telecine.api.live.filters import Place, Wanted
-from telecine.engine.events.event_context import Told
+from telecine.engine.events.event_context import DescribedEvent
 from telecine.engine.queries.live_progress import Moving
 
 
@@ -30,7 +30,7 @@ class Voice(Protocol):
 
     name: str
 
-    def lines(self, told: Told) -> tuple[Line, ...]: ...
+    def lines(self, told: DescribedEvent) -> tuple[Line, ...]: ...
 
     def progress(self, moving: Moving) -> tuple[Line, ...]: ...
 
@@ -50,7 +50,7 @@ def dumps(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
 
 
-def spoken(voice: Voice, told: Told, wanted: Wanted, skip: int) -> Iterator[bytes]:
+def spoken(voice: Voice, told: DescribedEvent, wanted: Wanted, skip: int) -> Iterator[bytes]:
     """An event as this reader gets it; `skip` lines of it were given before."""
     event = told.event
     if not wanted.admits(told.owner, event.job_id, told.subject, event.worker):
@@ -75,14 +75,14 @@ def _passes(line: Line, wanted: Wanted) -> bool:
     return wanted.wants(line.name, unasked=line.unasked or wanted.subject is not None)
 
 
-def _made(voice: Voice, told: Told) -> tuple[Line, ...]:
+def _made(voice: Voice, told: DescribedEvent) -> tuple[Line, ...]:
     lines: tuple[Line, ...] | None = told.forms.get(voice.name)
     if lines is None:
         lines = told.forms[voice.name] = voice.lines(told)
     return lines
 
 
-def _once(voice: Voice, told: Told, line: Line) -> bytes:
+def _once(voice: Voice, told: DescribedEvent, line: Line) -> bytes:
     """Of the many readers of one line all get the same bytes."""
     key = f"{voice.name} wire"
     made: bytes | None = told.forms.get(key)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from telecine.engine.events.event_context import Told
+from telecine.engine.events.event_context import DescribedEvent
 from telecine.engine.queries.fleet import WorkerView
 
 GONE = ("worker.left", "worker.lost")
@@ -50,7 +50,7 @@ class Fleet:
                 known.online = online
                 yield Change("online" if online else "offline", view.id, view.name)
 
-    def hear(self, told: Told) -> Iterator[Change]:
+    def hear(self, told: DescribedEvent) -> Iterator[Change]:
         """The next event."""
         event = told.event
         if event.worker is None:
@@ -67,7 +67,7 @@ class Fleet:
         elif event.kind.startswith("task.") and event.task_id is not None and event.token is not None:
             yield from self._work(told, (event.task_id, event.token))
 
-    def _work(self, told: Told, lease: tuple[int, int]) -> Iterator[Change]:
+    def _work(self, told: DescribedEvent, lease: tuple[int, int]) -> Iterator[Change]:
         worker = told.event.worker
         assert worker is not None
         known = self._workers.setdefault(worker, _Worker(told.worker_name))

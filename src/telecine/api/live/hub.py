@@ -23,7 +23,7 @@ from telecine.api.live.periodic import ALIVE, KEYS, Ticking
 from telecine.api.live.reader import Reader
 from telecine.api.live.ring import Given, Ring, worded
 from telecine.api.live.sse_events import ENDS
-from telecine.engine.events.event_context import Announcer, Page, Told
+from telecine.engine.events.event_context import DescribedEvent, EventPage
 from telecine.engine.events.stream import Reset
 from telecine.engine.queries.view_models import Subject
 from telecine.errors import StoreError, TooMany
@@ -46,7 +46,7 @@ class Hub:
     def __init__(self, house: House) -> None:
         engine = house.engine
         self.house = house
-        self.announcer = Announcer(engine.store, engine.events, engine.shelf)
+        self.announcer = engine.announcer()
         self.ring = Ring()
         self.fleet = Fleet()
         self.readers: set[Reader] = set()
@@ -145,7 +145,7 @@ class Hub:
                 self.ring.restart(max(0, newest - HEADSTART))
             while await self._look(quiet=True) == AT_ONCE:
                 pass
-            self.fleet.begin(await self.house.engine.views.workers())
+            self.fleet.begin(await self.house.engine.queries.workers())
         except StoreError as error:
             await self._stumble(error)
             return False
@@ -158,7 +158,7 @@ class Hub:
         except StoreError as error:
             await self._stumble(error)
             return 0
-        self.house.engine.duties.found(READING)
+        self.house.engine.outages.found(READING)
         if isinstance(found, Reset):
             # Pruned under our feet, or an older backup was restored: each reader learns from the table where it stands.
             self.ring.restart(found.seq)
@@ -170,10 +170,10 @@ class Hub:
 
     async def _stumble(self, error: StoreError) -> None:
         """Readers stay: they hear what they missed when the database is back."""
-        self.house.engine.duties.lost(READING, error)
+        self.house.engine.outages.lost(READING, error)
         await asyncio.sleep(1.0)
 
-    def _take(self, page: Page, quiet: bool) -> None:
+    def _take(self, page: EventPage, quiet: bool) -> None:
         before = self.ring.seq
         self.ring.add(page)
         if quiet:
@@ -190,7 +190,7 @@ class Hub:
                     continue
             reader.wake()
 
-    def _note(self, told: Told) -> None:
+    def _note(self, told: DescribedEvent) -> None:
         """What follows from an event for lines that are none."""
         event = told.event
         for change in self.fleet.hear(told):

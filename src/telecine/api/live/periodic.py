@@ -55,7 +55,7 @@ class Ticking:
                     await self._do(duty)
 
     async def _do(self, duty: Duty) -> None:
-        with self._hub.house.engine.duties.at(f"live events, {duty.__name__.strip('_').replace('_', ' ')}"):
+        with self._hub.house.engine.outages.at(f"live events, {duty.__name__.strip('_').replace('_', ' ')}"):
             await duty()
 
     def _show_life(self, now: float) -> None:
@@ -84,7 +84,7 @@ class Ticking:
         readers = [reader for reader in hub.readers if reader.voice is CHAIN]
         if not readers:
             return
-        stats = await hub.house.engine.views.stats(CAP)
+        stats = await hub.house.engine.queries.stats(CAP)
         owners = sorted({reader.wanted.sees for reader in readers}, key=str)
         first = self._turn if self._turn < len(owners) else 0
         self._turn = first + MOST_OWNERS
@@ -101,7 +101,7 @@ class Ticking:
     async def _look_at_fleet(self) -> None:
         hub = self._hub
         if any(reader.wanted.sees is None for reader in hub.readers):
-            for change in hub.fleet.look(await hub.house.engine.views.workers()):
+            for change in hub.fleet.look(await hub.house.engine.queries.workers()):
                 hub.tell_worker(change.state, change.worker, change.name)
 
     async def _check_keys(self) -> None:

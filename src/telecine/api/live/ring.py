@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from telecine.api.live.encoders import Voice, spoken
 from telecine.api.live.filters import Place, Wanted
-from telecine.engine.events.event_context import Page, Told
+from telecine.engine.events.event_context import DescribedEvent, EventPage
 
 MOST_EVENTS = 4_000
 # What a reader is given in one go; then it is asked whether it can take more.
@@ -27,11 +27,11 @@ class Ring:
 
     def restart(self, seq: int) -> None:
         self.since = self.seq = seq
-        self._told: list[Told] = []
+        self._told: list[DescribedEvent] = []
         self._seqs: list[int] = []
         self._given: dict[tuple[str, Wanted, Place], Given] = {}
 
-    def add(self, page: Page) -> None:
+    def add(self, page: EventPage) -> None:
         self._told.extend(page.told)
         self._seqs.extend(told.event.seq for told in page.told)
         self.seq = page.seq
@@ -55,13 +55,13 @@ class Ring:
             given = self._given[key] = worded(self._after(place), voice, wanted, place, self.seq)
         return given
 
-    def _after(self, place: Place) -> Iterator[Told]:
+    def _after(self, place: Place) -> Iterator[DescribedEvent]:
         first = bisect_right(self._seqs, place.seq)
         return (self._told[n] for n in range(first, len(self._told)))
 
 
 def worded(
-    some: Iterator[Told], voice: Voice, wanted: Wanted, place: Place, upto: int, *, whole: bool = False
+    some: Iterator[DescribedEvent], voice: Voice, wanted: Wanted, place: Place, upto: int, *, whole: bool = False
 ) -> Given:
     """These events in the reader's words, up to a bound unless the `whole` is asked for.
 

@@ -27,7 +27,7 @@ async def snapshot(engine: Engine, announcer: Announcer, wanted: Wanted) -> dict
     }
     if wanted.sees is None:
         same = ("id", "name", "shown", "mode", "liveness", "activity", "slots")
-        views = await engine.views.workers()
+        views = await engine.queries.workers()
         found["workers"] = [
             {**{name: getattr(one, name) for name in same}, "running": len(one.tasks)}
             for one in views[:CAP]
@@ -42,7 +42,7 @@ async def _jobs(engine: Engine, announcer: Announcer, wanted: Wanted) -> tuple[l
         mine = job is not None and wanted.admits(job.owner, job.id, job.subject, wanted.worker)
         return ([job] if job is not None and mine else []), False
     which = JobFilter(status="open", owner=wanted.sees, subject=wanted.subject)
-    page = await engine.views.jobs(which, limit=MOST_JOBS)
+    page = await engine.queries.jobs(which, limit=MOST_JOBS)
     return list(page.items), page.next is not None
 
 
@@ -50,7 +50,7 @@ async def standing(
     engine: Engine, announcer: Announcer, owner: str | None, stats: Stats | None = None
 ) -> dict[str, Any]:
     """The queue in a few numbers, of one owner's jobs or of all: counts up to 10,000, and jobs per minute."""
-    stats = stats or await engine.views.stats(CAP)
+    stats = stats or await engine.queries.stats(CAP)
     if owner is not None:
         own = await announcer.standing(owner, CAP)
         return {

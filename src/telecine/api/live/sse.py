@@ -99,7 +99,7 @@ async def follow_events(
 async def check_job(house: Here, wanted: Wanted) -> None:
     """A foreign job is as absent as an unknown one."""
     if wanted.job is not None:
-        owner = (await house.engine.views.job(wanted.job)).owner
+        owner = (await house.engine.queries.job(wanted.job)).owner
         if wanted.sees is not None and owner != wanted.sees:
             raise NotFound(f"there is no job {wanted.job}")
 

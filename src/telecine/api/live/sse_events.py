@@ -6,7 +6,7 @@ from typing import Any
 
 from telecine.api.live.encoders import Line, dumps
 from telecine.api.live.filters import Place
-from telecine.engine.events.event_context import Told
+from telecine.engine.events.event_context import DescribedEvent
 from telecine.engine.queries.live_progress import Moving
 
 ENDS = {"job.completed": "completed", "job.failed": "failed", "job.cancelled": "cancelled"}
@@ -15,7 +15,7 @@ ENDS = {"job.completed": "completed", "job.failed": "failed", "job.cancelled": "
 class Plain:
     name = "sse"
 
-    def lines(self, told: Told) -> tuple[Line, ...]:
+    def lines(self, told: DescribedEvent) -> tuple[Line, ...]:
         """The event, and for the end of a job that was about something: how it ended for that."""
         event, about = told.event, told.about
         body: dict[str, Any] = {

@@ -19,10 +19,9 @@ from telecine.api.http.routing import Router
 from telecine.api.openapi.examples import JOINED, shown_as
 from telecine.api.routes.submit_request import Made, NewJob, submit_all
 from telecine.engine.accounts.keys import Caller
-from telecine.engine.jobs import delete_job
-from telecine.engine.jobs.bulk import Sum, on_each
+from telecine.engine.jobs.bulk import Sum
 from telecine.engine.queries.job_lists import JobFilter
-from telecine.engine.queries.ownership import Belonging
+from telecine.engine.queries.ownership import OwnedJob
 from telecine.facts import Status
 from telecine.wire.scalars import WHOLE
 
@@ -110,7 +109,7 @@ Choice = Annotated[Annotated[ByIds, Tag("ByIds")] | Annotated[ByFilter, Tag("ByF
 PriorityChoice = Annotated[
     Annotated[PriorityByIds, Tag("ByIds")] | Annotated[PriorityByFilter, Tag("ByFilter")], EITHER, Body()
 ]
-Act = Callable[[Belonging], Awaitable[bool]]
+Act = Callable[[OwnedJob], Awaitable[bool]]
 
 
 def actor(who: Caller) -> str:
@@ -142,8 +141,8 @@ async def submit_jobs(wanted: Jobs, who: Owner, house: Here, key: IdempotencyKey
 async def cancel_jobs(choice: Choice, who: Owner, house: Here) -> Response:
     """Cancel many jobs; those that are cancelled already stay so."""
 
-    async def act(job: Belonging) -> bool:
-        await house.engine.cancel(job.id, actor=actor(who))
+    async def act(job: OwnedJob) -> bool:
+        await house.engine.jobs.cancel(job.id, actor=actor(who))
         return job.outcome != Status.CANCELLED
 
     return answer(await _on_all(house, who, choice, act))
@@ -153,8 +152,8 @@ async def cancel_jobs(choice: Choice, who: Owner, house: Here) -> Response:
 async def retry_jobs(choice: Choice, who: Owner, house: Here) -> Response:
     """Open many failed or cancelled jobs again."""
 
-    async def act(job: Belonging) -> bool:
-        await house.engine.retry(job.id, actor=actor(who))
+    async def act(job: OwnedJob) -> bool:
+        await house.engine.jobs.retry(job.id, actor=actor(who))
         return True
 
     return answer(await _on_all(house, who, choice, act))
@@ -164,8 +163,8 @@ async def retry_jobs(choice: Choice, who: Owner, house: Here) -> Response:
 async def prioritise_jobs(choice: PriorityChoice, who: Owner, house: Here) -> Response:
     """Give many jobs that have not ended another priority."""
 
-    async def act(job: Belonging) -> bool:
-        await house.engine.edit(job.id, priority=choice.priority)
+    async def act(job: OwnedJob) -> bool:
+        await house.engine.jobs.edit(job.id, priority=choice.priority)
         return True
 
     return answer(await _on_all(house, who, choice, act))
@@ -175,8 +174,8 @@ async def prioritise_jobs(choice: PriorityChoice, who: Owner, house: Here) -> Re
 async def delete_jobs(choice: Choice, who: Owner, house: Here) -> Response:
     """Delete many jobs; those that run are cancelled and go when they have ended."""
 
-    async def act(job: Belonging) -> bool:
-        await delete_job.delete(house.engine, job.id, actor=actor(who))
+    async def act(job: OwnedJob) -> bool:
+        await house.engine.jobs.delete(job.id, actor=actor(who))
         return True
 
     return answer(await _on_all(house, who, choice, act))
@@ -185,10 +184,10 @@ async def delete_jobs(choice: Choice, who: Owner, house: Here) -> Response:
 async def _on_all(house: House, who: Caller, choice: ByIds | ByFilter, act: Act) -> Sum:
     engine = house.engine
     if isinstance(choice, ByIds):
-        return await on_each(engine.store, choice.ids, who.sees, act)
+        return await engine.jobs.for_each(choice.ids, who.sees, act)
     wanted = within(choice.filter.as_wanted(), who)
     if wanted is None:
         return Sum(matched=0, changed=0, refused=())
-    page = await engine.views.jobs(wanted, cursor=choice.cursor, limit=choice.limit)
-    done = await on_each(engine.store, [job.id for job in page.items], who.sees, act)
+    page = await engine.queries.jobs(wanted, cursor=choice.cursor, limit=choice.limit)
+    done = await engine.jobs.for_each([job.id for job in page.items], who.sees, act)
     return replace(done, next=page.next)

@@ -26,7 +26,7 @@ class Flows:
 @router.get("", response_model=Flows, responses=answers(401, 403, 429))
 async def list_flows(who: Owner, house: Here) -> Response:
     """All flows that are known here, each by its newest graph."""
-    return answer(Flows(await house.engine.views.flows()))
+    return answer(Flows(await house.engine.queries.flows()))
 
 
 @router.get("/{flow}", response_model=FlowView, responses=answers(401, 403, 404, 429))
@@ -38,19 +38,19 @@ async def get_flow(flow: FlowPath, who: Owner, house: Here) -> Response:
 @router.post("/{flow}/pause", response_model=FlowView, responses=answers(401, 403, 404, 429))
 async def pause_flow(flow: FlowPath, who: Admin, house: Here) -> Response:
     """Let no task of this flow start; what runs goes on."""
-    await house.engine.pause(flow, True)
+    await house.engine.jobs.pause(flow, True)
     return answer(await _flow(house, flow))
 
 
 @router.post("/{flow}/resume", response_model=FlowView, responses=answers(401, 403, 404, 429))
 async def resume_flow(flow: FlowPath, who: Admin, house: Here) -> Response:
     """Let the tasks of a paused flow start again."""
-    await house.engine.pause(flow, False)
+    await house.engine.jobs.pause(flow, False)
     return answer(await _flow(house, flow))
 
 
 async def _flow(house: House, name: str) -> FlowView:
-    found = next((flow for flow in await house.engine.views.flows() if flow.name == name), None)
+    found = next((flow for flow in await house.engine.queries.flows() if flow.name == name), None)
     if found is None:
         raise NotFound(f"there is no flow {name!r}")
     return found

@@ -13,7 +13,6 @@ from telecine.api.http.json_response import answer
 from telecine.api.http.params import MOST_ID, Cursor, JobPath, Limit, Wanted
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
-from telecine.engine.queries import ownership
 from telecine.engine.queries.view_models import AttemptView, LogLine, OutputFile, Page, TaskView
 
 router = Router(prefix="/api/v1/jobs/{job_id}", tags=["jobs"])
@@ -37,8 +36,8 @@ async def list_tasks_of_job(
     limit: Limit = 100,
 ) -> Response:
     """The tasks of a job, in the order of their stages."""
-    await ownership.job(house.engine.store, job_id, who.sees)
-    page = await house.engine.views.tasks(job_id, stage=stage, state=state, cursor=cursor, limit=limit)
+    await house.engine.queries.owned_job(job_id, who.sees)
+    page = await house.engine.queries.tasks(job_id, stage=stage, state=state, cursor=cursor, limit=limit)
     return answer(page, Page[TaskView])
 
 
@@ -47,8 +46,8 @@ async def list_attempts_of_job(
     job_id: JobPath, who: Owner, house: Here, cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """How each attempt at each task of a job ended, and at whose hands."""
-    await ownership.job(house.engine.store, job_id, who.sees)
-    return answer(await house.engine.views.attempts(job_id, cursor=cursor, limit=limit), Page[AttemptView])
+    await house.engine.queries.owned_job(job_id, who.sees)
+    return answer(await house.engine.queries.attempts(job_id, cursor=cursor, limit=limit), Page[AttemptView])
 
 
 @router.get("/logs", response_model=Page[LogLine], responses=PROBLEMS)
@@ -63,8 +62,8 @@ async def list_logs_of_job(
     limit: Limit = 100,
 ) -> Response:
     """Log lines and steps of a job, the oldest first. Give `next` back as `after`; None: that was all so far."""
-    await ownership.job(house.engine.store, job_id, who.sees)
-    lines = await house.engine.views.logs(job_id, after=after, kind=kind, level=level, limit=limit)
+    await house.engine.queries.owned_job(job_id, who.sees)
+    lines = await house.engine.queries.logs(job_id, after=after, kind=kind, level=level, limit=limit)
     return answer(Page(lines, str(lines[-1].id) if len(lines) == limit else None), Page[LogLine])
 
 
@@ -73,5 +72,5 @@ async def list_outputs_of_job(
     job_id: JobPath, who: Owner, house: Here, cursor: Cursor = None, limit: Limit = 100
 ) -> Response:
     """All files that a job recorded, in the order in which it did."""
-    await ownership.job(house.engine.store, job_id, who.sees)
-    return answer(await house.engine.views.outputs(job_id, cursor=cursor, limit=limit), Page[OutputFile])
+    await house.engine.queries.owned_job(job_id, who.sees)
+    return answer(await house.engine.queries.outputs(job_id, cursor=cursor, limit=limit), Page[OutputFile])

@@ -17,8 +17,8 @@ from telecine.api.http.params import MOST_ID
 from telecine.api.http.routing import Route
 from telecine.engine.accounts.keys import KeyRow
 from telecine.engine.accounts.keys import Scope as KeyScope
+from telecine.engine.queries.query_operations import JobRow
 from telecine.engine.queries.view_models import JobView
-from telecine.engine.queries.views import JobRow
 
 FRESH = {"Cache-Control": "no-store"}
 MOST_DIGITS = len(str(MOST_ID)) - 1  # every number with so many is one that a job may have
@@ -30,7 +30,7 @@ _of_owner = Needs(KeyScope.OWNER)
 async def job_asked(connection: HTTPConnection, job_id: int) -> JobView:
     """The job, made of its row after its asker was let in: without a key that is valid now, it is as if it had not been
     read."""
-    views, found = house_of(connection).engine.views, list[JobRow | None]()
+    views, found = house_of(connection).engine.queries, list[JobRow | None]()
 
     async def row_of(key_id: str) -> KeyRow | None:
         key, job = await views.asked(job_id, key_id)

@@ -36,7 +36,6 @@ from telecine.api.routes.bulk import actor, within
 from telecine.api.routes.job_fast_read import FRESH, JobRoute, job_shown
 from telecine.api.routes.submit_request import Made, NewJob, Standing, submit_all
 from telecine.engine.jobs import delete_job as deleting
-from telecine.engine.queries import ownership
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.engine.queries.view_models import JobLine, JobView, Page
 from telecine.errors import BadSpec
@@ -137,13 +136,15 @@ async def list_jobs(
     subject = None if subject_kind is None or subject_id is None else (subject_kind, subject_id)
     wanted = JobFilter(status=status, flow=flow, owner=owner, subject=subject, since=since, until=until)
     seen = within(wanted, who)
-    page: Page[JobLine] = Page(()) if seen is None else await house.engine.views.jobs(seen, cursor=cursor, limit=limit)
+    page: Page[JobLine] = (
+        Page(()) if seen is None else await house.engine.queries.jobs(seen, cursor=cursor, limit=limit)
+    )
     return answer(page, Page[JobLine])
 
 
 async def get_job(job_id: JobPath, who: Owner, request: Request) -> Response:
     """One job in full, also one that was put away. Its `ETag` is the version that `If-Match` of an edit takes."""
-    job = await house_of(request).engine.views.job(job_id)
+    job = await house_of(request).engine.queries.job(job_id)
     visible(who, job.owner, f"there is no job {job_id}")
     return job_shown(job)
 
@@ -162,14 +163,14 @@ router.add_api_route(
 async def edit_job(job_id: JobPath, edit: Edit, who: Owner, house: Here, if_match: IfMatch = None) -> Response:
     """Change priority or run_at of a job that has not ended; with `If-Match`, only if nobody else did meanwhile."""
     engine = house.engine
-    found = await ownership.job(engine.store, job_id, who.sees)
+    found = await engine.queries.owned_job(job_id, who.sees)
     found.must_be_here()
     known = versions_in(if_match)
     version = None if known is None else min(known)
-    if known is not None and len(known) > 1 and (current := (await engine.views.job(job_id)).version) in known:
+    if known is not None and len(known) > 1 and (current := (await engine.queries.job(job_id)).version) in known:
         version = current
-    await engine.edit(found.id, version=version, priority=edit.priority, run_at=edit.run_at)
-    job = await engine.views.job(job_id)
+    await engine.jobs.edit(found.id, version=version, priority=edit.priority, run_at=edit.run_at)
+    job = await engine.queries.job(job_id)
     return job_shown(job)
 
 
@@ -178,9 +179,9 @@ async def cancel_job(
     job_id: JobPath, who: Owner, house: Here, why: Annotated[Reason | None, Body()] = None
 ) -> Response:
     """End a job: what has not begun at once, what runs with its worker's next beat. To cancel twice is no fault."""
-    found = await ownership.job(house.engine.store, job_id, who.sees)
+    found = await house.engine.queries.owned_job(job_id, who.sees)
     found.must_be_here()
-    status = await house.engine.cancel(found.id, reason=(why or Reason()).reason, actor=actor(who))
+    status = await house.engine.jobs.cancel(found.id, reason=(why or Reason()).reason, actor=actor(who))
     return answer(Standing(job_id, status))
 
 
@@ -189,12 +190,12 @@ async def retry_job(
     job_id: JobPath, who: Owner, house: Here, after: Annotated[Again | None, Body()] = None
 ) -> Response:
     """Open a failed or cancelled job again; what was done stays done. With `generation`, a repeat changes nothing."""
-    found = await ownership.job(house.engine.store, job_id, who.sees)
+    found = await house.engine.queries.owned_job(job_id, who.sees)
     found.must_be_here()
     generation = None if after is None else after.generation
-    await house.engine.retry(found.id, generation=generation, actor=actor(who))
+    await house.engine.jobs.retry(found.id, generation=generation, actor=actor(who))
     # A repeat may come when the job has gone far.
-    status = Status.PENDING if generation is None else (await house.engine.views.job(job_id)).status
+    status = Status.PENDING if generation is None else (await house.engine.queries.job(job_id)).status
     return answer(Standing(job_id, status))
 
 
@@ -209,7 +210,7 @@ async def retry_job(
 )
 async def delete_job(job_id: JobPath, who: Owner, house: Here) -> Response:
     """Delete a job. 204: gone. 202: it was running, is cancelled, and goes as soon as its last task has ended."""
-    found = await ownership.job(house.engine.store, job_id, who.sees)
+    found = await house.engine.queries.owned_job(job_id, who.sees)
     if await deleting.delete(house.engine, found.id, actor=actor(who)):
         return Response(status_code=204)
     return answer(Standing(job_id, "cancelling"), status=202)

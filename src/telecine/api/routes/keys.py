@@ -15,7 +15,7 @@ from telecine.api.http.params import Cursor, KeyPath, Limit, Name
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.engine.accounts.keys import KeyView, Manner, Scope
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.queries.view_models import Page
 from telecine.errors import BadSpec, NotAllowed
 from telecine.facts import DAY, Instant
@@ -73,5 +73,5 @@ async def create_key(wanted: NewKey, who: Owner, house: Here) -> Response:
 async def revoke_key(key_id: KeyPath, who: Owner, house: Here) -> Response:
     """Make a key worthless, at once and for good. Workers that came with it lose their work, unharmed."""
     await house.keys.revoke(key_id, owner=who.sees)
-    await Remotes(house.engine).shut_out(key_id)
+    await RemoteWorkers(house.engine).shut_out(key_id)
     return Response(status_code=204)

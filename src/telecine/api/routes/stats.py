@@ -9,7 +9,7 @@ from telecine.api.http.context import Here
 from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
-from telecine.engine.queries.fleet import OwnStats, Stats, own_stats
+from telecine.engine.queries.fleet import OwnStats, Stats
 
 router = Router(prefix="/api/v1/stats", tags=["stats"])
 
@@ -18,5 +18,5 @@ router = Router(prefix="/api/v1/stats", tags=["stats"])
 async def get_stats(who: Owner, house: Here) -> Response:
     """Counts of jobs and tasks: of everything for an administrator, of his own for an owner."""
     if who.is_admin:
-        return answer(await house.engine.views.stats())
-    return answer(await house.engine.store.read(lambda: own_stats(who.owner)))
+        return answer(await house.engine.queries.stats())
+    return answer(await house.engine.queries.own_stats(who.owner))

@@ -72,7 +72,7 @@ async def submit_all(
             await check(one.spec, who)
     some = [submission(one, who, _key(key, place), batch) for place, one in enumerate(wanted)]
     if all(one.webhook is None for one in wanted):
-        return [Made(made.job_id, made.created) for made in await house.engine.submit_many(some)]
+        return [Made(made.job_id, made.created) for made in await house.engine.jobs.submit_many(some)]
     wishes = [None if one.webhook is None else one.webhook.wish(who.owner) for one in wanted]
     hooked = await submit_telling(house.engine, webhooks_of(house), list(zip(some, wishes, strict=True)))
     return [Made(one.submitted.job_id, one.submitted.created, one.webhook) for one in hooked]

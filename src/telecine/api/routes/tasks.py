@@ -12,8 +12,6 @@ from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.routes.bulk import actor
 from telecine.api.routes.submit_request import Standing
-from telecine.engine.jobs import delete_job
-from telecine.engine.queries import dead_letters, ownership
 from telecine.engine.queries.view_models import Page, TaskView
 from telecine.errors import WrongState
 from telecine.facts import SECOND, Status
@@ -25,8 +23,8 @@ PROBLEMS = answers(401, 403, 422, 429)
 @router.get("/tasks/{task_id}", response_model=TaskView, responses=answers(401, 403, 404, 429))
 async def get_task(task_id: TaskPath, who: Owner, house: Here) -> Response:
     """One task with its attempts and, while it waits, the reason. `claim_state` says it in six words."""
-    await ownership.job_of_task(house.engine.store, task_id, who.sees)
-    return answer(await house.engine.views.task(task_id))
+    await house.engine.queries.job_of_task(task_id, who.sees)
+    return answer(await house.engine.queries.task(task_id))
 
 
 @router.get("/failed-tasks", response_model=Page[TaskView], responses=PROBLEMS)
@@ -36,18 +34,16 @@ async def list_failed_tasks(
     """The dead letters: tasks that failed their job. A page holds all such tasks of up to `limit` jobs."""
     if who.sees is not None and owner not in (None, who.owner):
         return answer(Page(()), Page[TaskView])
-    engine, whose = house.engine, who.sees if owner is None else owner
-    page = await engine.store.read(
-        lambda: dead_letters.failed(engine.shelf, owner=whose, flow=flow, cursor=cursor, limit=limit)
-    )
+    whose = who.sees if owner is None else owner
+    page = await house.engine.queries.failed_tasks(owner=whose, flow=flow, cursor=cursor, limit=limit)
     return answer(page, Page[TaskView])
 
 
 @router.post("/failed-tasks/{task_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 429))
 async def retry_failed_task(task_id: TaskPath, who: Owner, house: Here) -> Response:
     """Open the job of a failed task again: this task and whatever else did not end well; what was done stays done."""
-    job = await ownership.failed_job(house.engine.store, task_id, who.sees)
-    await house.engine.retry(job, actor=actor(who))
+    job = await house.engine.queries.failed_job(task_id, who.sees)
+    await house.engine.jobs.retry(job, actor=actor(who))
     return answer(Standing(job, Status.PENDING))
 
 
@@ -56,8 +52,8 @@ async def retry_failed_task(task_id: TaskPath, who: Owner, house: Here) -> Respo
 )
 async def discard_failed_task(task_id: TaskPath, who: Owner, house: Here) -> Response:
     """Give a failed task up: its job, which has failed by it, is deleted."""
-    job = await ownership.failed_job(house.engine.store, task_id, who.sees)
-    if not await delete_job.delete(house.engine, job, actor=actor(who)):
+    job = await house.engine.queries.failed_job(task_id, who.sees)
+    if not await house.engine.jobs.delete(job, actor=actor(who)):
         raise WrongState(f"job {job} was opened again in between: it goes when it has ended")
     return Response(status_code=204)
 
@@ -72,9 +68,7 @@ async def list_stale_tasks(
     """
     if who.sees is not None and owner not in (None, who.owner):
         return answer(Page(()), Page[TaskView])
-    engine, whose = house.engine, who.sees if owner is None else owner
+    whose = who.sees if owner is None else owner
     age = round(house.settings.stale_seconds * SECOND)
-    page = await engine.store.read(
-        lambda: dead_letters.stale(engine.shelf, age, owner=whose, flow=flow, cursor=cursor, limit=limit)
-    )
+    page = await house.engine.queries.stale_tasks(age, owner=whose, flow=flow, cursor=cursor, limit=limit)
     return answer(page, Page[TaskView])

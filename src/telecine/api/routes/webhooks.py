@@ -16,7 +16,7 @@ from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.engine.queries.view_models import Page
 from telecine.engine.webhooks.deliveries import Deliveries, DeliveryView
-from telecine.engine.webhooks.subscriptions import LONGEST_URL, Format, Webhooks, WebhookView, Wish
+from telecine.engine.webhooks.subscriptions import LONGEST_URL, Format, WebhookRequest, Webhooks, WebhookView
 
 router = Router(prefix="/api/v1/webhooks", tags=["webhooks"])
 
@@ -58,8 +58,8 @@ class Receiver(BaseModel):
         description="Which events are told; unless named, how jobs end",
     )
 
-    def wish(self, owner: str, job_id: int | None = None) -> Wish:
-        return Wish(url=self.url, owner=owner, format=self.format, kinds=tuple(self.kinds), job_id=job_id)
+    def wish(self, owner: str, job_id: int | None = None) -> WebhookRequest:
+        return WebhookRequest(url=self.url, owner=owner, format=self.format, kinds=tuple(self.kinds), job_id=job_id)
 
 
 class NewWebhook(Receiver):
@@ -88,11 +88,11 @@ class AlertKey(BaseModel):
 
 
 def webhooks_of(house: House) -> Webhooks:
-    return Webhooks(house.engine.store, house.world, private=house.settings.allow_private_webhooks)
+    return house.engine.webhooks(house.settings.allow_private_webhooks)
 
 
 def deliveries_of(house: House) -> Deliveries:
-    return Deliveries(house.engine.store, house.world, stream=house.engine.events)
+    return house.engine.deliveries
 
 
 @router.post(

@@ -14,7 +14,7 @@ from telecine.api.http.json_response import answer
 from telecine.api.http.params import WorkerPath
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.queries.fleet import WorkerView
 from telecine.facts import Mode, WorkerId
 
@@ -32,13 +32,13 @@ async def list_workers(
     who: Admin, house: Here, gone: Annotated[bool, Query(description="Also those who have left")] = False
 ) -> Response:
     """The workers, with what they are doing."""
-    return answer(Workers(await house.engine.views.workers(gone=gone)))
+    return answer(Workers(await house.engine.queries.workers(gone=gone)))
 
 
 @router.get("/{worker_id}", response_model=WorkerView, responses=PROBLEMS)
 async def get_worker(worker_id: WorkerPath, who: Admin, house: Here) -> Response:
     """One worker, also one that has left."""
-    return answer(await house.engine.views.worker(worker_id))
+    return answer(await house.engine.queries.worker(worker_id))
 
 
 @router.post("/{worker_id}/drain", response_model=WorkerView, responses=PROBLEMS)
@@ -62,10 +62,10 @@ async def enable_worker(worker_id: WorkerPath, who: Admin, house: Here) -> Respo
 @router.post("/{worker_id}/revoke", response_model=WorkerView, responses=PROBLEMS)
 async def revoke_worker(worker_id: WorkerPath, who: Admin, house: Here) -> Response:
     """Shut it out for good: its work goes back, and the key that it came with opens nothing any more."""
-    await Remotes(house.engine).revoke(WorkerId(worker_id), house.keys)
-    return answer(await house.engine.views.worker(worker_id))
+    await RemoteWorkers(house.engine).revoke(WorkerId(worker_id), house.keys)
+    return answer(await house.engine.queries.worker(worker_id))
 
 
 async def _set(house: House, worker_id: int, mode: Mode) -> Response:
     await house.engine.set_mode(WorkerId(worker_id), mode)
-    return answer(await house.engine.views.worker(worker_id))
+    return answer(await house.engine.queries.worker(worker_id))

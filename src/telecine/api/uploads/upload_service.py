@@ -19,7 +19,7 @@ from telecine.api.uploads.handler import UploadHandler, Wishes
 from telecine.api.uploads.tus import Checksum, TusError
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
-from telecine.engine.uploads.records import CHECKING, DONE, NewUpload, Upload, Uploads
+from telecine.engine.uploads.records import CHECKING, DONE, NewUpload, Upload
 from telecine.errors import NotAllowed, NotFound, TooLarge
 from telecine.facts import HOUR
 from telecine.settings import Settings
@@ -37,10 +37,10 @@ class Desk:
         self.settings = settings
         self.most = settings.max_source_bytes
         self._life = round(settings.upload_hours * HOUR)
-        self.uploads = Uploads(engine.store, self._life, settings.upload_quota_bytes)
+        self.uploads = engine.uploads(self._life, settings.upload_quota_bytes)
         self._disk = Disk(settings.uploads, settings.upload_reserve_bytes)
         self._world = engine.world
-        self._duties = engine.duties
+        self._duties = engine.outages
         self.finisher = Finisher(self.uploads, self._disk, artifacts, handler)
         self._handler = handler
         self._lines: dict[str, Line] = {}

@@ -71,6 +71,6 @@ class Lobby:
 
     async def _sees(self, lanes: Lanes) -> bool:
         engine = self._house.engine
-        with engine.duties.at("look for work"):
+        with engine.outages.at("look for work"):
             return await engine.glance(dict(lanes))
         return False

@@ -16,7 +16,7 @@ from starlette.requests import HTTPConnection
 from telecine.api.http.context import House, house_of
 from telecine.api.worker.hashing import Hashing
 from telecine.api.worker.lobby import Lobby
-from telecine.engine.leases.remote_workers import Known, Remotes
+from telecine.engine.leases.remote_workers import RemoteWorker, RemoteWorkers
 from telecine.private_files import make_private_folder
 
 if TYPE_CHECKING:
@@ -46,16 +46,16 @@ class Memory(OrderedDict[K, V], Generic[K, V]):
 class Room:
     def __init__(self, house: House) -> None:
         self.house = house
-        self.remotes = Remotes(house.engine)
+        self.remotes = RemoteWorkers(house.engine)
         self.lobby = Lobby(house)
         self.hashing = Hashing()
         self.received: Memory[str, Stored] = Memory()  # by key, as it was when its bytes were stored here
-        self._workers: Memory[int, tuple[str, Known]] = Memory()
+        self._workers: Memory[int, tuple[str, RemoteWorker]] = Memory()
         self._granted: Memory[tuple[int, int], str] = Memory()
         self._storing: dict[str, tuple[asyncio.Lock, int]] = {}
         self._clear_at = 0.0
 
-    async def worker(self, who: Caller, worker: int) -> Known:
+    async def worker(self, who: Caller, worker: int) -> RemoteWorker:
         """The worker that speaks; `WorkerGone` if this number did not come with this key."""
         key_id, known = self._workers.get(worker, ("", None))
         if known is None or key_id != who.key_id:

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,8 @@ from telecine.plural import counted
 
 if TYPE_CHECKING:
     from telecine.settings import Loaded, Settings
-    from telecine.store.health import Vitals
     from telecine.wiring import Parts
+    from telecine.wiring.database import DatabaseVitals
 
 MOST_OFFSET: Millis = 2 * SECOND
 MOST_TRANSACTION: Millis = 5 * MINUTE
@@ -111,8 +110,8 @@ async def _artifacts(settings: Settings) -> Check:
 
 
 async def _database(settings: Settings) -> AsyncIterator[Check]:
-    from telecine.store.health import vitals
     from telecine.wiring import open_engine
+    from telecine.wiring.database import database_vitals
 
     if (not_yet := _not_yet(settings)) is not None:
         yield not_yet
@@ -121,7 +120,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
     try:
         async with open_engine(settings, create=False, checked=False) as parts:
             before = time.time()  # noqa: TID251 - the one place where this machine's clock is looked at
-            signs = await vitals(parts.store)
+            signs = await database_vitals(parts)
             offset = signs.now - round((before + time.time()) / 2 * SECOND)  # noqa: TID251 - the same
             yield Check("database", "ok", f"{signs.product}, {format.size(signs.bytes)}, {address}")
             yield _durability(signs)
@@ -137,11 +136,11 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
 
 def _not_yet(settings: Settings) -> Check | None:
     """A SQLite file that is not there is no fault where it can be made: whoever brings work makes it."""
-    from telecine.store.open import dialect_of
     from telecine.wiring import sqlite_path
+    from telecine.wiring.database import is_sqlite
 
     path = sqlite_path(settings.database_url)
-    if dialect_of(settings.database_url) != "sqlite" or path.exists():
+    if not is_sqlite(settings.database_url) or path.exists():
         return None
     place = examine_folder("database", path.parent)
     if place.verdict == "wrong":
@@ -149,7 +148,7 @@ def _not_yet(settings: Settings) -> Check | None:
     return Check("database", "ok", f"there is none yet at {path}; the first job, or `telecine migrate`, makes it")
 
 
-def _durability(signs: Vitals) -> Check:
+def _durability(signs: DatabaseVitals) -> Check:
     sqlite = signs.product.startswith("SQLite")
     pages = f"journal_mode={signs.whole_pages}" if sqlite else f"full_page_writes={signs.whole_pages}"
     commit = f"synchronous={signs.synchronous}" if sqlite else f"synchronous_commit={signs.synchronous}"
@@ -167,7 +166,7 @@ def _clock(offset: Millis) -> Check:
     return Check("clock", "warning", found)
 
 
-def _oldest(signs: Vitals) -> Check:
+def _oldest(signs: DatabaseVitals) -> Check:
     if signs.oldest is None:
         return Check("transactions", "ok", "none is open for long")
     found = f"the oldest is open for {format.span(signs.oldest)}"
@@ -222,16 +221,14 @@ async def _wakeups(parts: Parts) -> Check:
 
 async def _pulse(parts: Parts) -> Check:
     """Without a pulse nobody brings lost work back."""
-    from telecine.store import ask
-
-    [row] = await ask(parts.store, "pulse_get", {})
-    stats = await parts.engine.views.stats()
+    pulse = await parts.engine.queries.pulse()
+    stats = await parts.engine.queries.stats()
     running, waiting = stats.tasks["running"], stats.tasks["ready"] + stats.tasks["parked"]
     fleet = f"{counted(stats.workers, 'worker')}, {running} running, {waiting} waiting"
-    silent = row["now"] - row["at"]
+    silent = pulse.now - pulse.swept_at
     if silent <= max(parts.engine.lease, PULSES * parts.settings.sweep_seconds * SECOND):
         return Check("pulse", "ok", f"swept {format.span(silent)} ago; {fleet}")
-    since = f"nobody has swept for {format.span(silent)}" if row["at"] else "nobody has ever swept"
+    since = f"nobody has swept for {format.span(silent)}" if pulse.swept_at else "nobody has ever swept"
     if running:
         return Check("pulse", "wrong", f"{since} while work is under way ({fleet}): start a worker")
     if waiting:
@@ -241,15 +238,13 @@ async def _pulse(parts: Parts) -> Check:
 
 async def _audit(parts: Parts) -> Check:
     """Compare everything that is stored twice, for as long as a person likes to wait."""
-    from telecine.engine.jobs.graph_cache import Shelf
-    from telecine.engine.maintenance.audit import BATCH, Finding, Place, look
+    from telecine.engine.maintenance.audit import AuditFinding, AuditPosition
 
-    shelf = Shelf()
-    place: Place | None = Place()
-    findings: list[Finding] = []
+    place: AuditPosition | None = AuditPosition()
+    findings: list[AuditFinding] = []
     give_up = parts.world.mono() + AUDIT_SECONDS
     while place is not None and parts.world.mono() < give_up:
-        found = await parts.store.read(partial(look, place, shelf, BATCH))
+        found = await parts.engine.maintenance.inspect(place)
         findings += found.findings
         place = found.next
     if findings:

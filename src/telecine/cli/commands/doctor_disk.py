@@ -30,11 +30,11 @@ class Check:
 
 def examine_privacy(settings: Settings) -> Check:
     """The database of one machine holds the secret that signs links: nobody else may read it."""
-    from telecine.store.open import dialect_of
     from telecine.wiring import sqlite_path
+    from telecine.wiring.database import is_sqlite
 
     ours = [Path(HOME)]
-    if dialect_of(settings.database_url) == "sqlite":
+    if is_sqlite(settings.database_url):
         path = sqlite_path(settings.database_url)
         ours += [path, *companions(path)]
     found = [path for path in ours if is_open_to_others(path)]

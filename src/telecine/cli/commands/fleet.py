@@ -126,7 +126,7 @@ def register(
     """Make the key of a worker that works over HTTP. It is shown once."""
 
     async def ask() -> None:
-        from telecine.engine.accounts.keys import Keys, Scope
+        from telecine.engine.accounts.keys import Scope
         from telecine.errors import BadSpec
         from telecine.facts import DAY
         from telecine.wiring import open_engine
@@ -134,7 +134,7 @@ def register(
         life = None if days is None else round(days * DAY)
         with _reserved(out) as file:
             async with open_engine(settings_for(database).settings) as parts:
-                keys = Keys(parts.store, parts.world)
+                keys = parts.engine.keys
                 key = await keys.issue(Scope.WORKER, name=name, life=life)
                 if fault := _not_written(file, key.text):
                     await keys.revoke_if_valid(key.id)

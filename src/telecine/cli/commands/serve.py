@@ -69,13 +69,12 @@ def login(database: Database = None, as_json: AsJson = False) -> None:
     """Make a link that logs an administrator in to the page, once."""
 
     async def make() -> None:
-        from telecine.engine.accounts.keys import Keys
         from telecine.wiring import open_engine
         from telecine.wiring.sockets import reachable
 
         settings = settings_for(database).settings
         async with open_engine(settings, create=False) as parts:
-            text = await Keys(parts.store, parts.world).link()
+            text = await parts.engine.keys.link()
         address = settings.public_url or reachable(settings.host, settings.port)
         if as_json:
             format.print_json({"link": f"{address}/login/{text}"})
@@ -97,11 +96,10 @@ def list_keys(database: Database = None, as_json: AsJson = False) -> None:
 
     async def look() -> None:
         from telecine.client import Client
-        from telecine.engine.accounts.keys import Keys
         from telecine.wiring import open_engine
 
         async with open_engine(settings_for(database).settings, create=False) as parts:
-            found, now = await Keys(parts.store, parts.world).list(), await Client(parts).now()
+            found, now = await parts.engine.keys.list(), await Client(parts).now()
         if as_json:
             format.print_json({"keys": [asdict(key) for key in found]})
             return
@@ -148,12 +146,12 @@ def create_key(
         )
 
     async def make() -> None:
-        from telecine.engine.accounts.keys import Keys, Scope
+        from telecine.engine.accounts.keys import Scope
         from telecine.wiring import open_engine
 
         async with open_engine(settings_for(database).settings) as parts:
             life = None if days is None else round(days * DAY)
-            issued = await Keys(parts.store, parts.world).issue(Scope(scope), owner=owner, name=name, life=life)
+            issued = await parts.engine.keys.issue(Scope(scope), owner=owner, name=name, life=life)
         if as_json:
             format.print_json({"id": issued.id, "key": issued.text, "expires_at": issued.expires_at})
         else:
@@ -167,13 +165,12 @@ def revoke_key(key: KeyId, database: Database = None, as_json: AsJson = False) -
     """Make a key worthless, at once."""
 
     async def drop() -> None:
-        from telecine.engine.accounts.keys import Keys
-        from telecine.engine.leases.remote_workers import Remotes
+        from telecine.engine.leases.remote_workers import RemoteWorkers
         from telecine.wiring import open_engine
 
         async with open_engine(settings_for(database).settings, create=False) as parts:
-            await Keys(parts.store, parts.world).revoke(key)
-            await Remotes(parts.engine).shut_out(key)
+            await parts.engine.keys.revoke(key)
+            await RemoteWorkers(parts.engine).shut_out(key)
         if as_json:
             format.print_json({"key": key, "revoked": True})
         else:

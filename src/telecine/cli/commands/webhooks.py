@@ -32,12 +32,11 @@ webhooks = typer.Typer(no_args_is_help=False, help="List webhooks; make, test or
 
 @asynccontextmanager
 async def _office(database: str | None) -> AsyncIterator[tuple[Webhooks, Deliveries]]:
-    from telecine.engine.webhooks.deliveries import Deliveries
     from telecine.wiring import open_engine
     from telecine.wiring.webhook_sending import open_webhooks
 
     async with open_engine(settings_for(database).settings, create=False) as parts:
-        yield open_webhooks(parts), Deliveries(parts.store, parts.world)
+        yield open_webhooks(parts), parts.engine.deliveries
 
 
 @webhooks.callback(invoke_without_command=True)
@@ -81,12 +80,12 @@ def create_webhook(
     as_json: AsJson = False,
 ) -> None:
     """Make a webhook and print the key that signs what it gets: the key is not shown again."""
-    from telecine.engine.webhooks.subscriptions import FORMATS, Wish
+    from telecine.engine.webhooks.subscriptions import FORMATS, WebhookRequest
     from telecine.errors import BadSpec
 
     if shape not in FORMATS:
         raise BadSpec(f"a webhook's format is {', '.join(FORMATS)}, not {shape!r}")
-    wish = Wish(url=url, owner=owner, format=shape, kinds=tuple(kinds or ()), job_id=job)
+    wish = WebhookRequest(url=url, owner=owner, format=shape, kinds=tuple(kinds or ()), job_id=job)
 
     async def make() -> None:
         async with _office(database) as (known, _):

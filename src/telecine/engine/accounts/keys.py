@@ -22,15 +22,15 @@ from telecine.engine.queries.timeline import after, limited, page
 from telecine.engine.queries.view_models import Page
 from telecine.errors import Conflict, KeyInvalid, NotFound
 from telecine.facts import DAY, MINUTE, Instant, Json, Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps, Store
-from telecine.store.text import dumps
 from telecine.world import World
 
 ID_CHARS = 12
 LINK_LIFE = 15 * MINUTE
 SESSION_LIFE = 30 * DAY
 TOUCH_EVERY = MINUTE
-MOST_DEAD = 1_000  # of one owner, for whoever looks what became of a key
+MAX_DEAD = 1_000  # of one owner, for whoever looks what became of a key
 FOREVER = (2**62, 16**ID_CHARS - 1)
 AT_ONCE = 500
 
@@ -209,6 +209,12 @@ class Keys:
         """The same for whoever does not care if somebody else did it before."""
         await self._store.run(lambda: _asked("key_revoke", {"id": key_id, "owner": None}))
 
+    async def spend_ticket(self, text: str) -> Caller:
+        """Whose ticket this is; `KeyInvalid` if it was used before, is too old, or its key is no longer valid."""
+        from telecine.engine.accounts.tickets import spend  # noqa: PLC0415 - it imports this module
+
+        return await spend(self._store, text)
+
     async def is_locked_out(self) -> bool:
         """Whether nobody could log in: no administrator has a key or a session."""
         [row] = await self._store.read(lambda: _asked("key_any", {}))
@@ -221,7 +227,7 @@ def _room(owner: str, most: int) -> Steps[None]:
     [row] = yield Ask("key_count", {"owner": owner})
     if row["valid"] >= most:
         raise Conflict(f"{owner or 'this owner'} has {row['valid']} keys, and no owner more than {most}: revoke one")
-    yield Ask("key_trim", {"owner": owner, "most": MOST_DEAD})
+    yield Ask("key_trim", {"owner": owner, "most": MAX_DEAD})
 
 
 def _opens(row: Row) -> tuple[str, str, str]:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 
 from telecine.engine.events.stream import Stream
 from telecine.facts import Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Rows, Steps, Store, Write
-from telecine.store.text import dumps
 from telecine.world import World
 
 AT_ONCE = 2_000
@@ -34,7 +34,7 @@ BOUNDS: dict[str, tuple[float, ...]] = {
 Count = tuple[str, tuple[str, ...], int]
 
 
-class Tally:
+class EventCounters:
     """The counters of one database."""
 
     def __init__(self, store: Store, events: Stream, world: World) -> None:

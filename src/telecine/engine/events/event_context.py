@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from telecine.engine.events.stage_starts import Begun
+from telecine.engine.events.stage_starts import StageStarts
 from telecine.engine.events.stream import AT_ONCE, Event, Reset, Stream
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.job_lists import lines
 from telecine.engine.queries.live_progress import Moving, Standing, moving, standing, valid_keys
 from telecine.engine.queries.view_models import JobLine, Subject
@@ -25,11 +25,11 @@ from telecine.store import Ask, Row, Rows, Steps, Store
 # Families of events that belong to the owner of a job or a subject; all others are for administrators.
 OF_A_JOB = ("job", "task", "stage")
 OF_A_SUBJECT = "subject"
-MOST_NAMES = 10_000
+MAX_NAMES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class JobContext:
     """A job, as far as its events need it. `first` are the stages that were ready from the start."""
 
     owner: str
@@ -42,7 +42,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class TaskFault:
     """Why a stage ended in error: that of its first task that did."""
 
     code: str
@@ -52,7 +52,7 @@ class Fault:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Told:
+class DescribedEvent:
     """An event and what stands beside it. Without an `owner` it is for administrators only.
 
     `begins`: with it, its stage begins. `forms` is for whoever passes it on: each form is made once for all readers.
@@ -61,10 +61,10 @@ class Told:
     event: Event
     owner: str | None
     subject: Subject | None
-    about: About | None
+    about: JobContext | None
     worker_name: str | None = None
     begins: bool = False
-    fault: Fault | None = None
+    fault: TaskFault | None = None
     forms: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -74,40 +74,40 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     """Events, and the number up to which that is all."""
 
-    told: tuple[Told, ...]
+    told: tuple[DescribedEvent, ...]
     seq: int
 
 
 class Announcer:
     """Reads events together with what belongs to them."""
 
-    def __init__(self, store: Store, stream: Stream, shelf: Shelf) -> None:
+    def __init__(self, store: Store, stream: Stream, graph_cache: GraphCache) -> None:
         self._store = store
         self._stream = stream
-        self._shelf = shelf
-        self._begun = Begun()
+        self._graph_cache = graph_cache
+        self._begun = StageStarts()
         self._names: OrderedDict[int, str] = OrderedDict()
 
     async def after(
         self, seq: int, *, job_id: int | None = None, limit: int = AT_ONCE, in_order: bool = False
-    ) -> Page | Reset:
+    ) -> EventPage | Reset:
         """Up to `limit` events after this number. `in_order`: the caller reads all, one batch after the other."""
         batch = await self._stream.after(seq, job_id=job_id, limit=limit)
         if isinstance(batch, Reset):
             return batch
         told = await self._store.read(lambda: self._told(batch.events, in_order)) if batch.events else ()
-        return Page(told, batch.seq)
+        return EventPage(told, batch.seq)
 
     async def moving(self) -> tuple[Moving, ...]:
         """The jobs that somebody works on now."""
-        return await self._store.read(lambda: moving(self._shelf))
+        return await self._store.read(lambda: moving(self._graph_cache))
 
     async def line(self, job_id: int) -> JobLine | None:
         """One job as lists show it; None once it was put away."""
-        found = await self._store.read(lambda: lines([job_id], self._shelf))
+        found = await self._store.read(lambda: lines([job_id], self._graph_cache))
         return found[0] if found else None
 
     async def standing(self, owner: str, most: int) -> Standing:
@@ -119,7 +119,7 @@ class Announcer:
         asked = sorted(ids)
         return await self._store.read(lambda: valid_keys(asked))
 
-    def _told(self, events: Sequence[Event], in_order: bool) -> Steps[tuple[Told, ...]]:
+    def _told(self, events: Sequence[Event], in_order: bool) -> Steps[tuple[DescribedEvent, ...]]:
         jobs = yield from self._jobs({e.job_id for e in events if e.job_id is not None})
         subjects = yield from _owners({who for e in events if (who := _subject_in(e)) is not None})
         failed = sorted({e.job_id for e in events if e.kind == "stage.error" and e.job_id is not None})
@@ -127,14 +127,14 @@ class Announcer:
         yield from self._learn_names({e.worker for e in events if e.worker is not None})
         if not in_order:
             yield from self._learn_begun({e.job_id for e in events if e.kind == "task.started"})
-        found: list[Told] = []
+        found: list[DescribedEvent] = []
         for event in events:
             about = jobs.get(event.job_id) if event.job_id is not None else None
             subject = _subject_in(event) or (about.subject if about is not None else None)
             if in_order and event.kind == "task.started" and not self._begun.knows(event.job_id):
                 yield from self._learn_begun({event.job_id})
             found.append(
-                Told(
+                DescribedEvent(
                     event=event,
                     owner=_owner(event, about, subjects),
                     subject=subject,
@@ -146,12 +146,12 @@ class Announcer:
             )
         return tuple(found)
 
-    def _jobs(self, ids: set[int]) -> Steps[dict[int, About]]:
+    def _jobs(self, ids: set[int]) -> Steps[dict[int, JobContext]]:
         if not ids:
             return {}
         rows = yield Ask("live_jobs", {"ids": sorted(ids)})
-        graphs = yield from self._shelf.fetch(row["flow_id"] for row in rows if row["flow_id"] is not None)
-        found: dict[int, About] = {}
+        graphs = yield from self._graph_cache.fetch(row["flow_id"] for row in rows if row["flow_id"] is not None)
+        found: dict[int, JobContext] = {}
         for row in rows:
             graph = graphs.get(row["flow_id"])
             needs = {} if graph is None else {stage.name: stage.needs for stage in graph.stages}
@@ -162,7 +162,7 @@ class Announcer:
         if unknown := sorted(workers - self._names.keys()):
             for row in (yield Ask("live_workers", {"ids": unknown})):
                 self._names[row["id"]] = row["name"]
-        while len(self._names) > MOST_NAMES:
+        while len(self._names) > MAX_NAMES:
             self._names.popitem(last=False)
 
     def _learn_begun(self, jobs: Iterable[int | None]) -> Steps[None]:
@@ -171,7 +171,7 @@ class Announcer:
             self._begun.learn(unknown, (yield Ask("live_begun", {"ids": unknown})))
 
 
-def _about(row: Row, needs: Mapping[str, Sequence[str]]) -> About:
+def _about(row: Row, needs: Mapping[str, Sequence[str]]) -> JobContext:
     stages: list[dict[str, Json]] = json.loads(row["stages"] or "[]")
     never = {stage["name"] for stage in stages if stage["never"]}
     first = tuple(
@@ -179,7 +179,7 @@ def _about(row: Row, needs: Mapping[str, Sequence[str]]) -> About:
         for stage in stages
         if stage["name"] not in never and stage["name"] in needs and never.issuperset(needs[stage["name"]])
     )
-    return About(
+    return JobContext(
         owner=row["owner"],
         flow=row["flow"],
         subject=None if row["subject_kind"] is None else (row["subject_kind"], row["subject_id"]),
@@ -202,7 +202,7 @@ def family(kind: str) -> str:
     return kind.partition(".")[0]
 
 
-def _owner(event: Event, about: About | None, subjects: Mapping[Subject, str]) -> str | None:
+def _owner(event: Event, about: JobContext | None, subjects: Mapping[Subject, str]) -> str | None:
     """Whoever may see it beside administrators. What belongs to nobody that we know belongs to nobody."""
     of = family(event.kind)
     if of in OF_A_JOB:
@@ -220,11 +220,11 @@ def _subject_in(event: Event) -> Subject | None:
     return (kind, subject_id) if isinstance(kind, str) and isinstance(subject_id, str) else None
 
 
-def _faults(rows: Rows) -> dict[tuple[int, str], Fault]:
-    found: dict[tuple[int, str], Fault] = {}
+def _faults(rows: Rows) -> dict[tuple[int, str], TaskFault]:
+    found: dict[tuple[int, str], TaskFault] = {}
     for row in rows:
         error = json.loads(row["error"] or "{}")
-        fault = Fault(
+        fault = TaskFault(
             code=error.get("code", "failed"),
             message=error.get("message", ""),
             attempt=row["tries"],

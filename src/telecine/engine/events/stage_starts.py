@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from telecine.engine.events.stream import Event
 from telecine.store import Rows
 
-MOST_JOBS = 5_000
+MAX_JOBS = 5_000
 NOBODY = 0
 
 
@@ -35,7 +35,7 @@ class _Job:
             self.firsts.add(seq)
 
 
-class Begun:
+class StageStarts:
     def __init__(self) -> None:
         self._jobs: OrderedDict[int, _Job] = OrderedDict()
 
@@ -67,5 +67,5 @@ class Begun:
 
     def _put(self, job_id: int) -> None:
         self._jobs[job_id] = _Job()
-        while len(self._jobs) > MOST_JOBS:
+        while len(self._jobs) > MAX_JOBS:
             self._jobs.popitem(last=False)

@@ -45,7 +45,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EventBatch:
     """Events, and the number after which to ask next."""
 
     events: tuple[Event, ...]
@@ -76,7 +76,7 @@ class Stream:
         self._store = store
         self._mono = (world or World()).mono
 
-    async def after(self, seq: int, *, job_id: int | None = None, limit: int = AT_ONCE) -> Batch | Reset:
+    async def after(self, seq: int, *, job_id: int | None = None, limit: int = AT_ONCE) -> EventBatch | Reset:
         """Up to `limit` events with higher numbers, of all jobs or of one."""
         rows = await self._store.read(lambda: _look(seq, job_id, limit))
         while rows[0]["unnumbered"] and len(_events(rows)) < limit:
@@ -156,13 +156,13 @@ def _events(rows: Rows) -> Rows:
     return [row for row in rows if row["seq"] is not None]
 
 
-def _answer(rows: Rows, asked: int, limit: int) -> Batch | Reset:
+def _answer(rows: Rows, asked: int, limit: int) -> EventBatch | Reset:
     newest, pruned = rows[0]["newest"], rows[0]["pruned"]
     if not pruned <= asked <= newest:
         return Reset(newest)
     events = tuple(_event(row) for row in _events(rows))
     # A page that is not full holds all that there is, so the next question need not begin before the newest.
-    return Batch(events, events[-1].seq if len(events) == limit and events else newest)
+    return EventBatch(events, events[-1].seq if len(events) == limit and events else newest)
 
 
 def _event(row: Row) -> Event:

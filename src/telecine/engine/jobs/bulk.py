@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from telecine.engine.queries.ownership import Belonging, no_job, owners
+from telecine.engine.queries.ownership import OwnedJob, no_job, owners
 from telecine.errors import StoreError, TelecineError
 from telecine.store import Store
 
 # SQLite commits together what waits together, PostgreSQL has a few connections: more at once would only wait.
 AT_ONCE = 8
-Act = Callable[[Belonging], Awaitable[bool]]
+Act = Callable[[OwnedJob], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from telecine.engine.jobs import job_rows
-from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.jobs.job_effects import Change, Stages, cancel_waiting, close_job, stages_by_job
+from telecine.engine.jobs.graph_cache import GraphCache
+from telecine.engine.jobs.job_effects import JobChange, Stages, cancel_waiting, close_job, stages_by_job
 from telecine.engine.jobs.ledger import Ledger
 from telecine.engine.jobs.ready_tasks import boost
 from telecine.engine.jobs.submit import checked_time, priority_of
@@ -15,8 +15,8 @@ from telecine.engine.queries.ownership import no_job, owners
 from telecine.errors import DedupeTaken, NotFound, VersionMismatch, WrongState
 from telecine.facts import Instant, JobId, State, Status
 from telecine.graph import Graph, StageRow, job_phase, satisfies
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps, Write
-from telecine.store.text import dumps
 
 
 def _hold(job_id: int) -> Steps[Row]:
@@ -29,7 +29,7 @@ def _hold(job_id: int) -> Steps[Row]:
     return dict(rows[0])
 
 
-def cancel(job_id: JobId, shelf: Shelf, *, reason: str = "cancelled", actor: str = "") -> Steps[Status]:
+def cancel(job_id: JobId, graph_cache: GraphCache, *, reason: str = "cancelled", actor: str = "") -> Steps[Status]:
     """Ask for the end: what has not begun ends now, what runs is told by its next beat.
 
     A second cancel of the same job changes nothing. The answer is the job's status afterwards.
@@ -43,18 +43,18 @@ def cancel(job_id: JobId, shelf: Shelf, *, reason: str = "cancelled", actor: str
         error = {"code": "cancelled", "message": reason, "actor": actor}
         yield Ask("job_cancel", {"id": job_id, "error": dumps(error)})
         yield Ask("event_say", _event("job.cancel_asked", job_id, {"reason": reason, "actor": actor}))
-    return (yield from wind_down(job_id, shelf))
+    return (yield from wind_down(job_id, graph_cache))
 
 
-def wind_down(job_id: int, shelf: Shelf) -> Steps[Status]:
+def wind_down(job_id: int, graph_cache: GraphCache) -> Steps[Status]:
     """Cancel what waits in a job that was cancelled or has failed; end the job if nothing runs."""
     job = yield from _hold(job_id)
     if job["outcome"] is not None or not (job["cancel_asked"] or job["failing"]):
         return Status(job["status"])
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
     before = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
     ledger = Ledger(job["now"])
-    change = Change(job, list(before))
+    change = JobChange(job, list(before))
     yield from cancel_waiting(change.rows, job_id, job["now"])
     close_job(ledger, graph, before, change)
     yield from ledger.write()
@@ -69,15 +69,15 @@ class Passed:
     ended: bool = False
 
 
-def pass_over(job_id: int, lanes: Collection[str], shelf: Shelf) -> Steps[Passed]:
+def pass_over(job_id: int, lanes: Collection[str], graph_cache: GraphCache) -> Steps[Passed]:
     """Skip ready tasks in these lanes whose patience has ended; the stages after them decide how to go on."""
     job = yield from _hold(job_id)
     if job["outcome"] is not None or job["cancel_asked"] or job["failing"]:
         return Passed()
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
     before = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
     ledger = Ledger(job["now"])
-    change = Change(job, list(before))
+    change = JobChange(job, list(before))
     for item in (yield Ask("pass_over", {"job_id": job_id, "lanes": sorted(lanes), "at": job["now"]})):
         row, count = change.rows[item["stage"]], item["count"]
         change.rows[item["stage"]] = row._replace(remaining=row.remaining - count)
@@ -87,7 +87,9 @@ def pass_over(job_id: int, lanes: Collection[str], shelf: Shelf) -> Steps[Passed
     return Passed(frozenset(ledger.opening.lanes), bool(ledger.ended))
 
 
-def retry(job_id: JobId, shelf: Shelf, *, generation: int | None = None, actor: str = "") -> Steps[frozenset[str]]:
+def retry(
+    job_id: JobId, graph_cache: GraphCache, *, generation: int | None = None, actor: str = ""
+) -> Steps[frozenset[str]]:
     """A person's retry: a new generation. Failed and cancelled tasks reopen, done ones stay done.
 
     `generation` is the one that is to be followed. If that has happened, this is a repeat whose first answer was lost,
@@ -104,10 +106,10 @@ def retry(job_id: JobId, shelf: Shelf, *, generation: int | None = None, actor: 
         taken = yield Ask("dedupe_find", {"owner": job["owner"], "keys": [job["dedupe_key"]]})
         if taken:
             raise DedupeTaken(job["dedupe_key"], taken[0]["id"])
-    return (yield from _reopen(job, shelf, actor))
+    return (yield from _reopen(job, graph_cache, actor))
 
 
-def resume(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[tuple[Status, frozenset[str]]]:
+def resume(job_id: JobId, graph_cache: GraphCache, *, actor: str = "") -> Steps[tuple[Status, frozenset[str]]]:
     """A person asks again for what this job makes: it goes on, whatever happened to its workers before.
 
     A failed or cancelled job is retried, and so is one that winds down because a task has failed: it need not fail
@@ -119,22 +121,22 @@ def resume(job_id: JobId, shelf: Shelf, *, actor: str = "") -> Steps[tuple[Statu
     job = yield from _hold(job_id)
     status = Status(job["status"])
     if job["outcome"] in (Status.FAILED, Status.CANCELLED):
-        return status, (yield from retry(job_id, shelf, actor=actor))
+        return status, (yield from retry(job_id, graph_cache, actor=actor))
     if job["outcome"] is None and job["failing"] and not job["cancel_asked"]:
-        return status, (yield from _reopen(job, shelf, actor))
+        return status, (yield from _reopen(job, graph_cache, actor))
     if job["outcome"] is None:
         yield Ask("losses_forget", {"job_id": job_id})
     return status, frozenset()
 
 
-def _reopen(job: Row, shelf: Shelf, actor: str) -> Steps[frozenset[str]]:
+def _reopen(job: Row, graph_cache: GraphCache, actor: str) -> Steps[frozenset[str]]:
     """Open a new generation of a job that has ended, or that winds down and whose last tasks still run.
 
     In the latter case what runs is the first attempt of its task in the new generation. Stages that are satisfied stay
     as they are, also with errors of optional tasks: what follows them may be running.
     """
     job_id, has_ended = job["id"], job["outcome"] is not None
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
     old = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
     unmet = [row.number for row in old if has_ended or not satisfies(graph.stages[row.number], row.state)]
     yield Ask("task_reopen", {"job_id": job_id, "stages": unmet})
@@ -151,7 +153,7 @@ def _reopen(job: Row, shelf: Shelf, actor: str) -> Steps[frozenset[str]]:
     ledger.say("job.retried", job_id, dumps({"actor": actor, "generation": job["generation"] + 1}))
     flags = {"cancel_asked": False, "stopped": False, "failing": False, "warnings": warnings}
     if not job["waits"]:
-        close_job(ledger, graph, rows, Change({**job, "status": status, "phase": phase, **flags}, list(rows)))
+        close_job(ledger, graph, rows, JobChange({**job, "status": status, "phase": phase, **flags}, list(rows)))
     yield from ledger.write()
     return frozenset(ledger.opening.lanes)
 
@@ -178,7 +180,7 @@ def _reset(job_id: int, row: StageRow) -> dict[str, object]:
 
 
 def edit(
-    job_id: JobId, shelf: Shelf, *, version: int | None, priority: int | str | None, run_at: Instant | None
+    job_id: JobId, graph_cache: GraphCache, *, version: int | None, priority: int | str | None, run_at: Instant | None
 ) -> Steps[None]:
     """Change priority or run_at of a job that has not ended, if nobody else edited it meanwhile.
 
@@ -191,7 +193,7 @@ def edit(
         raise WrongState(f"job {job_id} is {job['status']}: it can no longer be changed")
     if version is not None and version != job["version"]:
         raise VersionMismatch(f"job {job_id} is at version {job['version']}, not {version}: read it again")
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
     now_priority = job["priority"] if priority is None else priority_of(priority)
     shifts = [
         {
@@ -216,7 +218,7 @@ def pause(flow: str, paused: bool) -> Steps[None]:
     yield Ask("event_say", _event("flow.paused" if paused else "flow.resumed", None, {"flow": flow}))
 
 
-def resolve_after(job_id: int, ended: Sequence[tuple[int, str]], shelf: Shelf) -> Steps[frozenset[str]]:
+def resolve_after(job_id: int, ended: Sequence[tuple[int, str]], graph_cache: GraphCache) -> Steps[frozenset[str]]:
     """Jobs that this one waits for have ended: open it, or cancel it with the reason."""
     job = yield from _hold(job_id)
     resolved = yield Ask("after_resolve", {"job_id": job_id, "after": [other for other, _ in ended]})
@@ -225,14 +227,14 @@ def resolve_after(job_id: int, ended: Sequence[tuple[int, str]], shelf: Shelf) -
     if job["outcome"] is not None or not mine:
         return frozenset()
     if bad is not None:
-        yield from cancel(JobId(job_id), shelf, reason=f"job {bad[0]}, which it comes after, is {bad[1]}")
+        yield from cancel(JobId(job_id), graph_cache, reason=f"job {bad[0]}, which it comes after, is {bad[1]}")
         return frozenset()
     if resolved[0]["waits"] > 0 or job["cancel_asked"]:
         return frozenset()
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
     rows = stages_by_job((yield Ask("stages_of", {"ids": [job_id]})))[job_id]
     ledger = Ledger(job["now"])
-    close_job(ledger, graph, rows, Change(job, list(rows)))
+    close_job(ledger, graph, rows, JobChange(job, list(rows)))
     yield from ledger.write()
     return frozenset(ledger.opening.lanes)
 

@@ -8,54 +8,57 @@ shown to nobody; bytes go with the rows, hence after the last lease, and never t
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from telecine.engine import Engine
 from telecine.engine.jobs import control, job_rows
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.retention import Ages, Retired, documents_of, move
 from telecine.engine.queries.ownership import no_job
 from telecine.facts import JobId, Millis, Status
 from telecine.store import Ask, Row, Steps, Store
+
+if TYPE_CHECKING:
+    from telecine.engine import Engine
 
 BATCH = 50
 
 
 async def delete(engine: Engine, job_id: JobId, *, actor: str = "") -> bool:
     """True if the job is gone; false while some of its tasks still have to end."""
-    status = await engine.store.run(lambda: _wish(job_id, engine.shelf, actor))
+    status = await engine._store.run(lambda: _wish(job_id, engine.graph_cache, actor))
     if not status.is_final:
         return False
-    await engine.release_waiting([job_id])
-    return await _put_away(engine.store, engine.shelf, job_id, Ages().versions)
+    await engine.jobs.release_waiting([job_id])
+    return await _put_away(engine._store, engine.graph_cache, job_id, Ages().versions)
 
 
-async def put_away_deleted(store: Store, shelf: Shelf, version_age: Millis) -> Retired:
+async def put_away_deleted(store: Store, graph_cache: GraphCache, version_age: Millis) -> Retired:
     """Jobs that were deleted while they ran, and have ended since; one batch."""
     total = Retired()
     for row in await store.read(lambda: _due(BATCH)):
         if row["ended_at"] is None:
             await store.run(partial(_clear, row["id"]))
-        elif await _put_away(store, shelf, row["id"], version_age):
+        elif await _put_away(store, graph_cache, row["id"], version_age):
             total += Retired(jobs=1)
     return total
 
 
-def _wish(job_id: JobId, shelf: Shelf, actor: str) -> Steps[Status]:
+def _wish(job_id: JobId, graph_cache: GraphCache, actor: str) -> Steps[Status]:
     held = yield from job_rows.hold([job_id])
     if not held:
         raise no_job(job_id)
     yield Ask("job_gone_put", {"id": job_id, "owner": held[0]["owner"], "actor": actor})
     if held[0]["outcome"] is not None:
         return Status(held[0]["outcome"])
-    return (yield from control.cancel(job_id, shelf, reason="deleted", actor=actor))
+    return (yield from control.cancel(job_id, graph_cache, reason="deleted", actor=actor))
 
 
-async def _put_away(store: Store, shelf: Shelf, job_id: int, version_age: Millis) -> bool:
+async def _put_away(store: Store, graph_cache: GraphCache, job_id: int, version_age: Millis) -> bool:
     rows = await store.read(lambda: _ended(job_id))
     if not rows:
         return False  # retried in between, or somebody else was faster
     # Ended jobs do not change, so they are read outside of the transaction; it checks that none was retried.
-    documents = await store.read(lambda: documents_of([job_id], shelf))
+    documents = await store.read(lambda: documents_of([job_id], graph_cache))
 
     def steps() -> Steps[bool]:
         moved = yield from move(rows, documents, version_age)

@@ -15,16 +15,19 @@ from __future__ import annotations
 import json
 import logging
 from functools import partial
+from typing import TYPE_CHECKING
 
-from telecine.engine import Engine
 from telecine.engine.jobs import control, job_rows
 from telecine.engine.maintenance.artifact_gc import put_freed
 from telecine.engine.maintenance.retention import BATCH, documents_of, free_keys, move, upto
 from telecine.engine.uploads.records import free_with
 from telecine.errors import NotFound
 from telecine.facts import DAY, Instant, JobId, Json, Status
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Rows, Steps
-from telecine.store.text import dumps
+
+if TYPE_CHECKING:
+    from telecine.engine import Engine
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +47,7 @@ async def delete(engine: Engine, who: Who, *, actor: str = "") -> None:
             await _cancel(engine, partial(_cancelled, job_id, engine, actor))
         if not waiting:
             break
-    await engine.store.run(partial(_hide, who, actor))
+    await engine._store.run(partial(_hide, who, actor))
 
 
 def _hide(who: Who, actor: str) -> Steps[None]:
@@ -62,7 +65,7 @@ async def gone_since(engine: Engine, who: Who) -> Instant | None:
         rows = yield Ask("gone_at", _named(who))
         return rows[0]["at"] if rows else None
 
-    return await engine.store.read(steps)
+    return await engine._store.read(steps)
 
 
 # -- the duty ----------------------------------------------------------------------------------------
@@ -71,11 +74,11 @@ async def gone_since(engine: Engine, who: Who) -> Instant | None:
 async def clear_gone(engine: Engine) -> int:
     """Go on with everything that was deleted; how many subjects came to their end."""
     count, last = 0, {"at": -1, "kind": "", "id": ""}
-    while some := await engine.store.read(partial(_some, last)):
+    while some := await engine._store.read(partial(_some, last)):
         last = dict(some[-1])
         for row in some:
             count += await _clear(engine, (row["kind"], row["id"]))
-    while await engine.store.run(_forget):
+    while await engine._store.run(_forget):
         pass
     return count
 
@@ -87,13 +90,13 @@ async def _clear(engine: Engine, who: Who) -> bool:
             await _cancel(engine, partial(_cancel_if_gone, who, row["id"], engine))
     if open_now:
         return False  # what runs is told by its next beat, or runs out
-    if not await engine.store.run(partial(_drop_versions, who)):
+    if not await engine._store.run(partial(_drop_versions, who)):
         return False
-    while old := upto(await engine.store.read(partial(_ended, who))):
-        documents = await engine.store.read(partial(documents_of, [row["id"] for row in old], engine.shelf))
-        if not await engine.store.run(partial(_put_away, who, old, documents)):
+    while old := upto(await engine._store.read(partial(_ended, who))):
+        documents = await engine._store.read(partial(documents_of, [row["id"] for row in old], engine.graph_cache))
+        if not await engine._store.run(partial(_put_away, who, old, documents)):
             break
-    return await engine.store.run(partial(_end, who))
+    return await engine._store.run(partial(_end, who))
 
 
 async def _open(engine: Engine, who: Who) -> Rows:
@@ -101,13 +104,13 @@ async def _open(engine: Engine, who: Who) -> Rows:
         rows: Rows = yield Ask("gone_open", {**_named(who), "wanted": MANY})
         return rows
 
-    return await engine.store.read(steps)
+    return await engine._store.read(steps)
 
 
 async def _cancel(engine: Engine, make: partial[Steps[int | None]]) -> None:
-    ended = await engine.store.run(make)
+    ended = await engine._store.run(make)
     if ended is not None:
-        await engine.release_waiting([ended])
+        await engine.jobs.release_waiting([ended])
 
 
 def _cancel_if_gone(who: Who, job_id: int, engine: Engine) -> Steps[int | None]:
@@ -122,7 +125,7 @@ def _cancelled(job_id: int, engine: Engine, actor: str) -> Steps[int | None]:
     [*held] = yield from job_rows.hold([job_id])
     if not held or held[0]["outcome"] is not None:
         return None
-    status = yield from control.cancel(JobId(job_id), engine.shelf, reason=REASON, actor=actor)
+    status = yield from control.cancel(JobId(job_id), engine.graph_cache, reason=REASON, actor=actor)
     return job_id if Status(status).is_final else None
 
 

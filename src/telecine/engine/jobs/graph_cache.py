@@ -9,7 +9,7 @@ from telecine.graph import Graph, from_json
 from telecine.store import Ask, Steps
 
 
-class Shelf:
+class GraphCache:
     def __init__(self) -> None:
         self._graphs: dict[int, Graph] = {}
 
@@ -17,15 +17,15 @@ class Shelf:
         self._graphs[flow_id] = graph
 
     def get(self, flow_id: int) -> Graph | None:
-        """The graph, if it is on the shelf."""
+        """The graph, if it is on the graph_cache."""
         return self._graphs.get(flow_id)
 
     def known(self, flow_ids: Iterable[int]) -> Mapping[int, Graph] | None:
-        """The shelf, if all of these are on it."""
+        """The graph_cache, if all of these are on it."""
         return self._graphs if all(flow_id in self._graphs for flow_id in flow_ids) else None
 
     def fetch(self, flow_ids: Iterable[int]) -> Steps[dict[int, Graph]]:
-        """The graphs with these ids; reads those that are not on the shelf yet."""
+        """The graphs with these ids; reads those that are not on the graph_cache yet."""
         found: dict[int, Graph] = {}
         for flow_id in set(flow_ids):
             if flow_id not in self._graphs:

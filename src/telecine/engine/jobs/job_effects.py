@@ -12,8 +12,8 @@ from telecine.engine.jobs.ledger import Ledger, Move, is_required, job_error, wr
 from telecine.engine.jobs.ready_tasks import pieces_of
 from telecine.facts import STATES, Done, Json, Piece, State, Status
 from telecine.graph import Graph, StageRow, advance
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps
-from telecine.store.text import dumps
 
 _STAGE = ("job_id", "number", "state", "waits", "total", "remaining", "failed", "cancelled")
 Stages = tuple[StageRow, ...]
@@ -34,7 +34,7 @@ def ripple(moves: Sequence[Move], graphs: Mapping[int, Graph]) -> Steps[Ripple]:
     stages = stages_by_job((yield Ask("stages_of", {"ids": sorted(by_job)})))
     for job_id, some in by_job.items():
         graph, before = graphs[some[0].job["flow_id"]], stages[job_id]
-        change = Change(some[0].job, list(before))
+        change = JobChange(some[0].job, list(before))
         for move in some:
             change.take(ledger, graph, move)
         change.follow(ledger, graph)
@@ -54,7 +54,7 @@ def stages_by_job(rows: Iterable[Row]) -> dict[int, Stages]:
     return {job_id: tuple(some) for job_id, some in found.items()}
 
 
-class Change:
+class JobChange:
     """A job while its words are counted in: its row, its stages, and what else became of it."""
 
     def __init__(self, job: Row, rows: list[StageRow]) -> None:
@@ -115,7 +115,7 @@ class Change:
                 ledger.publish.append({**subject, "job_id": job["id"], **named})
 
 
-def close_job(ledger: Ledger, graph: Graph, before: Stages, change: Change) -> None:
+def close_job(ledger: Ledger, graph: Graph, before: Stages, change: JobChange) -> None:
     """Ask what becomes of the job, and put it into the ledger."""
     job, job_id = change.job, change.job["id"]
     was = Standing(job["status"], job["phase"], bool(job["failing"]), bool(job["stopped"]), job["warnings"])

@@ -1,10 +1,20 @@
-"""The rows of jobs, for whoever changes them."""
+"""The rows of jobs, for all code that changes them. The only module of the engine that knows jobs without rows.
+
+On PostgreSQL a job that is one plain task is stored as that task alone: docs/decisions/0015-jobs-without-rows.md lists
+every other place that knows it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from telecine.store import Ask, Rows, Steps
+
+
+def storage(*, is_plain: bool, has_one_task: bool) -> Mapping[str, Any]:
+    """The parameter of `submit` that says how new jobs are stored."""
+    return {"rowless": is_plain and has_one_task}
 
 
 def hold(ids: Sequence[int]) -> Steps[Rows]:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from telecine.engine.jobs.ready_tasks import Opening, add_tasks, open_stages
 from telecine.facts import ERROR_CHARS, Done, Fact, Json, State
 from telecine.graph import Graph
+from telecine.json_text import dumps
 from telecine.lifecycle import After
 from telecine.store import Ask, Row, Steps, Write
-from telecine.store.text import dumps
 
 
 class Move(NamedTuple):

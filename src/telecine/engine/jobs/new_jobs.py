@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.ready_tasks import boost
 from telecine.errors import BadSpec
 from telecine.facts import Instant, State
 from telecine.graph import Graph, StageRow, advance
 from telecine.store import Ask, Columns, Steps, Write
 
-MOST_KINDS = 256
+MAX_KINDS = 256
 
 
 class Alike(NamedTuple):
@@ -43,7 +44,7 @@ AsAlike = tuple[int, tuple[str, ...], bool, int, bool]
 AsNewJob = tuple[int, str, str | None, str | None, str, str | None, Instant | None, int | None]
 
 
-class Batch:
+class JobBatch:
     """New jobs on their way to the database: jobs that are alike in one statement, each by its own columns."""
 
     def __init__(self) -> None:
@@ -69,13 +70,13 @@ class Batch:
             begun = begin(self._graphs[alike.flow_id], alike)
             self.lanes |= begun.lanes
             whole = alone and len(self._jobs) == 1
-            rowless = alike.plain and begun.lone is not None
-            if len(jobs) == 1 and rowless:
+            if len(jobs) == 1 and alike.plain and begun.lone is not None:
                 job = NewJob(*jobs[0])
                 yield begun.write(job.id, job.owner, job.spec, whole=whole)
                 continue
             lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
-            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists), "rowless": rowless}
+            common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists)}
+            common |= job_rows.storage(is_plain=alike.plain, has_one_task=begun.lone is not None)
             yield Write("submit", {"jobs": Columns(lists), "stages": begun.stages}, common, whole=whole)
         if self._after:
             yield Write("after_add", {"after": self._after})
@@ -90,7 +91,7 @@ def _same_owner(lists: dict[str, tuple[Any, ...]]) -> str | None:
     return str(owners[0])
 
 
-class Begun(NamedTuple):
+class JobTemplate(NamedTuple):
     """What is written of every job of a kind, and the lanes that get work by it. `lone`: that, if it is one task."""
 
     common: dict[str, Any]
@@ -105,10 +106,10 @@ class Begun(NamedTuple):
         return Ask("submit_lone", params, whole=whole, rings=bool(self.lanes))
 
 
-_kinds: dict[tuple[int, Alike], tuple[Graph, Begun]] = {}
+_kinds: dict[tuple[int, Alike], tuple[Graph, JobTemplate]] = {}
 
 
-def begin(graph: Graph, alike: Alike) -> Begun:
+def begin(graph: Graph, alike: Alike) -> JobTemplate:
     """Remembered by the graph itself: to compare graphs by value would cost more than it saves."""
     known = _kinds.get((id(graph), alike))
     if known is not None and known[0] is graph:
@@ -117,13 +118,13 @@ def begin(graph: Graph, alike: Alike) -> Begun:
     rows, phase = first_stages(graph, skip, alike.waiting)
     stages = [_stage(graph, row, alike.priority) for row in rows]
     common = {"flow_id": alike.flow_id, "flow": graph.flow, "phase": phase, "priority": alike.priority}
-    begun = Begun(
+    begun = JobTemplate(
         common,
         Columns({column: [stage[column] for stage in stages] for column in stages[0]}),
         common | stages[0] if len(stages) == 1 and rows[0].total == 1 else None,
         frozenset(graph.lanes[row.number] for row in rows if row.total and row.state is State.READY),
     )
-    if len(_kinds) >= MOST_KINDS:
+    if len(_kinds) >= MAX_KINDS:
         _kinds.clear()
     _kinds[id(graph), alike] = (graph, begun)
     return begun

@@ -8,8 +8,8 @@ from typing import Any
 
 from telecine.facts import HOUR, Instant, Json, Millis, Piece, State
 from telecine.graph import Graph
+from telecine.json_text import dumps
 from telecine.store import Row, Steps, Write
-from telecine.store.text import dumps
 
 
 def boost(priority: int, offset: int) -> Millis:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.errors import NotFound, WorkerRevoked
 from telecine.facts import Json, Mode, WorkerId
 from telecine.graph import Graph
+from telecine.json_text import dumps
 from telecine.store import Ask, Steps
-from telecine.store.text import dumps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,12 @@ def flow(graph: Graph) -> Steps[int]:
     return int(rows[0]["id"])
 
 
-def newest(name: str, shelf: Shelf) -> Steps[tuple[int, Graph] | None]:
+def newest(name: str, graph_cache: GraphCache) -> Steps[tuple[int, Graph] | None]:
     rows = yield Ask("flow_newest", {"name": name})
     if not rows:
         return None
     flow_id = rows[0]["id"]
-    return flow_id, (yield from shelf.fetch([flow_id]))[flow_id]
+    return flow_id, (yield from graph_cache.fetch([flow_id]))[flow_id]
 
 
 def names() -> Steps[list[str]]:

@@ -7,15 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from telecine.engine.jobs.new_jobs import Alike, Batch, Begun, begin
+from telecine.engine.jobs.new_jobs import Alike, JobBatch, JobTemplate, begin
 from telecine.errors import BadSpec, KeyReused, NotAllowed, NotFound
 from telecine.facts import PRIORITIES, Instant, JobId, Json
 from telecine.graph import Graph
 from telecine.json_limits import check_json
+from telecine.json_text import dumps, exact, is_storable
 from telecine.store import Ask, Reserve, Steps, Write
-from telecine.store.text import dumps, exact, is_storable
 
-MOST_SPEC_CHARS = 1_000_000
+MAX_SPEC_CHARS = 1_000_000
 LATEST: Instant = 1 << 53
 
 
@@ -101,7 +101,7 @@ def submit(wanted: Wanted) -> Steps[list[Submitted]]:
     return [Submitted(JobId(answers[place]), place not in known, lanes) for place in range(len(wanted))]
 
 
-def _begun_alone(one: Submission, flow_id: int, graph: Graph) -> Begun | None:
+def _begun_alone(one: Submission, flow_id: int, graph: Graph) -> JobTemplate | None:
     """How it begins, if it is one plain task, with nothing around it that has to be looked up or waited for."""
     if one.subject or one.run_at is not None or one.after or one.skip or one.key or one.dedupe_key or one.told:
         return None
@@ -109,7 +109,7 @@ def _begun_alone(one: Submission, flow_id: int, graph: Graph) -> Begun | None:
     return None if begun.lone is None else begun
 
 
-def _submit_alone(one: Submission, begun: Begun) -> Steps[list[Submitted]]:
+def _submit_alone(one: Submission, begun: JobTemplate) -> Steps[list[Submitted]]:
     """The way of most: it takes half the time when none of the rest is asked about."""
     spec = spec_text(one.spec)
     [job_id] = yield Reserve("job", 1)
@@ -137,9 +137,9 @@ def _introduce(wanted: Wanted) -> Steps[None]:
 
 def _batch(
     wanted: Wanted, priorities: Sequence[int], numbered: Mapping[int, int], outcomes: Mapping[int, str | None]
-) -> Batch:
+) -> JobBatch:
     """What is to be written of those that have a number."""
-    batch = Batch()
+    batch = JobBatch()
     for place, job_id in numbered.items():
         one, flow_id, graph = wanted[place]
         waiting = [a for a in dict.fromkeys(one.after) if outcomes[a] != "completed"] if one.after else ()
@@ -195,8 +195,8 @@ def spec_text(spec: Json) -> str:
         text = exact(spec)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadSpec(f"the spec is not JSON: {error}") from None
-    if len(text) > MOST_SPEC_CHARS:
-        raise BadSpec(f"the spec has {len(text):,} characters; at most {MOST_SPEC_CHARS:,} are taken")
+    if len(text) > MAX_SPEC_CHARS:
+        raise BadSpec(f"the spec has {len(text):,} characters; at most {MAX_SPEC_CHARS:,} are taken")
     # The cheapest question first: most specs are flat and plain.
     if text.find("{", 1) > 0 or "[" in text:
         check_json(text, "the spec")

@@ -9,13 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from telecine.engine import Engine
 from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.submit import Submission, Submitted, Wanted, submit
-from telecine.engine.webhooks.subscriptions import Webhooks, Wish, room_for, row_of, secret_of, shown_key, signing_key
+from telecine.engine.webhooks.subscriptions import (
+    WebhookRequest,
+    Webhooks,
+    room_for,
+    row_of,
+    secret_of,
+    shown_key,
+    signing_key,
+)
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Rows, Steps, Write
-from telecine.store.text import dumps
+
+if TYPE_CHECKING:
+    from telecine.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,7 @@ class Hooked:
     webhook: Hook | None = None
 
 
-Told = Sequence[tuple[Submission, Wish | None]]
+Told = Sequence[tuple[Submission, WebhookRequest | None]]
 Mark = tuple[int, str, str, str, str]
 
 
@@ -45,14 +56,14 @@ async def submit_telling(engine: Engine, webhooks: Webhooks, wanted: Told) -> li
         if wish is not None:
             webhooks.check(wish)
     told = [one._replace(told="" if wish is None else dumps(row_of(wish))) for one, wish in wanted]
-    known = await engine.with_flows(told)
+    known = await engine.jobs.with_flows(told)
     fresh = engine.world.secret()
-    hooked = await engine.store.run(lambda: _steps(known, wishes, fresh))
+    hooked = await engine._store.run(lambda: _steps(known, wishes, fresh))
     engine.bell.ring({lane for one in hooked[:1] for lane in one.submitted.lanes})
     return hooked
 
 
-def _steps(known: Wanted, wishes: Sequence[Wish | None], fresh: str) -> Steps[list[Hooked]]:
+def _steps(known: Wanted, wishes: Sequence[WebhookRequest | None], fresh: str) -> Steps[list[Hooked]]:
     secret = yield from secret_of(fresh)  # first: with it the postman begins to read, also of these jobs
     made = yield from submit(known)
     wanted = [

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from telecine.errors import NotFound, WrongState
 from telecine.facts import Json
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps, Write
-from telecine.store.text import dumps
 
 Who = tuple[str, str]
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.errors import BadSpec
 from telecine.facts import Brief, Json, Kept, Lease, Millis, WorkerId
 from telecine.graph import Graph
+from telecine.json_text import loads
 from telecine.store import Ask, Row, Rows, Steps
-from telecine.store.text import loads
 
 
-class Hints(Protocol):
+class ClaimHints(Protocol):
     """Somebody who may know where to look first. Believed in nothing: what is hinted at is claimed like any task."""
 
     async def take(self, lanes: Sequence[str], wanted: int) -> list[int]:
@@ -25,11 +25,10 @@ class Hints(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimRequest:
     """A worker asks for up to `wanted` tasks of its lanes. A repeated `request` gets the same leases.
 
-    `hinted`: tasks to look at first; None where nobody gives hints. `after`: rank and id of the task where the walk may
-    begin, if there is enough behind it; None: at the beginning.
+    `hinted`: tasks to look at first; None without hints.
     """
 
     worker: WorkerId
@@ -38,18 +37,14 @@ class Claim:
     wanted: int
     ttl: Millis
     hinted: Sequence[int] | None = None
-    after: tuple[int, int] | None = None
 
 
-def claim(ask: Claim) -> Steps[Rows]:
+def claim(ask: ClaimRequest) -> Steps[Rows]:
     """One statement; rows of jobs that wind down come back with `halted`."""
     params = {"worker": ask.worker, "request": ask.request, **_lanes(ask.lanes), "wanted": ask.wanted, "ttl": ask.ttl}
     rows: Rows
     if ask.hinted is not None:
         rows = yield Ask("claim_hinted", {**params, "hinted": list(ask.hinted)}, whole=True)
-    elif ask.after is not None:
-        rank, task_id = ask.after
-        rows = yield Ask("claim_after", {**params, "after_rank": rank, "after_id": task_id}, whole=True)
     else:
         rows = yield Ask("claim", params, whole=True)
     return rows
@@ -71,18 +66,18 @@ class Overlooked(NamedTuple):
     standing: bool
 
 
-def overlooked(ask: Claim) -> Steps[Overlooked]:
+def overlooked(ask: ClaimRequest) -> Steps[Overlooked]:
     rows = yield Ask("overlooked", {"worker": ask.worker, "request": ask.request, **_lanes(ask.lanes)})
     leases = [row for row in rows if row["id"] is not None]
     return Overlooked(leases, bool(rows[0]["due"]), bool(rows[0]["standing"]))
 
 
-async def hinted(hints: Hints, ask: Claim) -> Claim:
+async def hinted(hints: ClaimHints, ask: ClaimRequest) -> ClaimRequest:
     """The same claim, with ids to look at first."""
     return replace(ask, hinted=await hints.take(list(ask.lanes), ask.wanted))
 
 
-def judge(hints: Hints, ask: Claim, rows: Rows) -> None:
+def judge(hints: ClaimHints, ask: ClaimRequest, rows: Rows) -> None:
     hints.judge(ask.hinted or (), [(row["lane"], row["id"]) for row in rows], ask.wanted)
 
 
@@ -128,10 +123,10 @@ def _maybe(text: str | None) -> Json:
     return None if text is None else loads(text)
 
 
-def brief(lease: Lease, shelf: Shelf, flow_id: int | None = None) -> Steps[Brief]:
+def brief(lease: Lease, graph_cache: GraphCache, flow_id: int | None = None) -> Steps[Brief]:
     """Results of the stages that this one needs, what is kept for the task, the subject's facts."""
     jobs = yield Ask("job_flow", {"id": lease.job_id})
-    graph = (yield from shelf.fetch([jobs[0]["flow_id"]]))[jobs[0]["flow_id"]]
+    graph = (yield from graph_cache.fetch([jobs[0]["flow_id"]]))[jobs[0]["flow_id"]]
     stage = graph.stages[graph.numbers[lease.stage]]
     numbers = [graph.numbers[need] for need in stage.needs]
     rows = yield Ask("brief", {"job_id": lease.job_id, "stages": numbers})

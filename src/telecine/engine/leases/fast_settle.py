@@ -19,15 +19,15 @@ from telecine.engine.jobs.job_effects import Flags, Standing, effect_of
 from telecine.engine.leases.settle import digest_of
 from telecine.facts import JUST_DONE, Answer, Done, Fact, State, Task, TaskId, Word
 from telecine.graph import Graph, StageRow
+from telecine.json_text import dumps
 from telecine.lifecycle import After, decide
 from telecine.store import Ask, Row, Rows, Steps
-from telecine.store.text import dumps
 
-MOST_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000
 Known = tuple[Word, Row]
 
 
-class Memory:
+class ClaimMemory:
     """What claims said about lone tasks that are still out, oldest first."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Memory:
         alone = {flow_id: graph for flow_id, graph in graphs.items() if len(graph.stages) == 1}
         self._graphs |= alone
         self._rows.update(((row["id"], row["token"]), row) for row in rows if row["lone"] and row["flow_id"] in alone)
-        while len(self._rows) > MOST_REMEMBERED:
+        while len(self._rows) > MAX_REMEMBERED:
             del self._rows[next(iter(self._rows))]
 
     def take(self, word: Word) -> Row | None:
@@ -101,14 +101,14 @@ def ending_of(graph: Graph) -> Ending:
     )
 
 
-class Passed(NamedTuple):
+class FastSettled(NamedTuple):
     """Answers to the words that the guards let pass; their jobs, if somebody waits for one of them."""
 
     answers: list[Answer]
     ended: list[int]
 
 
-def settle_lone(known: Sequence[Known], graph: Graph) -> Steps[Passed]:
+def settle_lone(known: Sequence[Known], graph: Graph) -> Steps[FastSettled]:
     """All of the flow that has this graph."""
     ending = ending_of(graph)
     words = [word for word, _ in known]
@@ -124,7 +124,7 @@ def settle_lone(known: Sequence[Known], graph: Graph) -> Steps[Passed]:
     passed = [word for word in words if word.task_id not in missed] if missed else words
     answers = [Answer(word.task_id, word.token, True, ending.outcome, state) for word in passed]
     awaited = any(row["awaited"] for row in rows)
-    return Passed(answers, [row["job_id"] for word, row in known if word.task_id not in missed] if awaited else [])
+    return FastSettled(answers, [row["job_id"] for word, row in known if word.task_id not in missed] if awaited else [])
 
 
 def _result(fact: Fact) -> str | None:

@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import ERROR_CHARS, Holding, Kept, Line, Millis, Mode, Orders, State, TaskId, WorkerId
+from telecine.json_text import dumps, storable
 from telecine.store import Ask, Row, Steps, Write
-from telecine.store.text import dumps, storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Mill
     )
 
 
-def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> Steps[None]:
+def keep(task_id: TaskId, token: int, items: Sequence[Kept], graph_cache: GraphCache) -> Steps[None]:
     """Record artifacts and checkpoints under the current token; whoever lost the lease records nothing."""
     rows = yield Ask("task_hold", {"ids": [task_id]})
     if not rows:
@@ -72,7 +72,7 @@ def keep(task_id: TaskId, token: int, items: Sequence[Kept], shelf: Shelf) -> St
     if row["now"] >= row["lease_until"]:
         raise LeaseLost(task_id, token, "lease_expired")
     [job] = yield Ask("job_flow", {"id": row["job_id"]})
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
     stage = graph.stages[row["stage"]]
     latest = {item.name: item for item in items}
     # Only what has these names: a task keeps thousands of files, one after the other.

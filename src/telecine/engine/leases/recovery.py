@@ -21,7 +21,7 @@ OFFLINE: Millis = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SweepTurn:
     """It is ours to sweep. `grace` when so much time was missed that every lease got a fresh term."""
 
     now: Instant
@@ -29,7 +29,7 @@ class Turn:
     grace: bool
 
 
-def take_turn(period: Millis, lease: Millis) -> Steps[Turn | None]:
+def take_turn(period: Millis, lease: Millis) -> Steps[SweepTurn | None]:
     rows = yield Ask("pulse_take", {"period": period})
     if not rows:
         return None
@@ -39,7 +39,7 @@ def take_turn(period: Millis, lease: Millis) -> Steps[Turn | None]:
     grace = silent < 0 or silent > max(lease // 2, 3 * period)
     if grace:
         yield Ask("grace", {"ttl": lease, "silent": max(0, min(silent, DAY)), "period": period})
-    return Turn(rows[0]["now"], silent, grace)
+    return SweepTurn(rows[0]["now"], silent, grace)
 
 
 def overdue() -> Steps[list[Word]]:

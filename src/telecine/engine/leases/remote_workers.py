@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from telecine.engine import Engine
 from telecine.engine.accounts.keys import Keys
 from telecine.engine.jobs import registration as registering
 from telecine.engine.jobs.registration import Registration
@@ -20,9 +19,12 @@ from telecine.errors import LeaseLost, NotFound, WorkerGone
 from telecine.facts import Lease, Mode, WorkerId
 from telecine.store import Ask, Row, Steps
 
+if TYPE_CHECKING:
+    from telecine.engine import Engine
+
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RemoteWorker:
     """A worker of a key."""
 
     id: WorkerId
@@ -31,7 +33,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedArtifact:
     """An artifact as the database knows it."""
 
     token: int
@@ -40,12 +42,12 @@ class Recorded:
     sha256: str
 
 
-class Remotes:
+class RemoteWorkers:
     """The engine, as far as it concerns workers with keys."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._store = engine.store
+        self._store = engine._store
 
     async def enlist(self, key_id: str, request: str, registration: Registration) -> WorkerId:
         """A process begins. The same request again finds the worker that it was before."""
@@ -56,12 +58,12 @@ class Remotes:
         rows = await self._store.read(lambda: _rows("key_find", id=key_id))
         return dict(json.loads(rows[0]["facts"])) if rows else {}
 
-    async def worker(self, key_id: str, worker: int) -> Known:
+    async def worker(self, key_id: str, worker: int) -> RemoteWorker:
         """The worker of this number, if it came with this key."""
         rows = await self._store.read(lambda: _rows("remote_worker", id=worker))
         if not rows or rows[0]["key_id"] != key_id:
             raise WorkerGone(f"worker {worker} did not come with this key: enlist again")
-        return Known(WorkerId(worker), rows[0]["name"], rows[0]["release"])
+        return RemoteWorker(WorkerId(worker), rows[0]["name"], rows[0]["release"])
 
     async def lease(self, key_id: str, task_id: int, token: int) -> Lease:
         """The lease, while it is held by a worker of this key; else `LeaseLost` with the reason."""
@@ -76,7 +78,7 @@ class Remotes:
             raise LeaseLost(task_id, token, "lease_expired")
         if row["cancel_asked"]:
             raise LeaseLost(task_id, token, "job_cancelled")
-        graphs = yield from self._engine.shelf.fetch([row["flow_id"]])
+        graphs = yield from self._engine.graph_cache.fetch([row["flow_id"]])
         return lease_of(row, WorkerId(row["worker"]), graphs[row["flow_id"]])
 
     async def owned(self, key_id: str, named: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -98,10 +100,10 @@ class Remotes:
         if "\0" in key or not await self._store.read(lambda: _rows("remote_readable", **asked)):
             raise NotFound(f"there is no artifact {key!r}")
 
-    async def recorded(self, task_id: int, name: str) -> Recorded | None:
+    async def recorded(self, task_id: int, name: str) -> RecordedArtifact | None:
         """What a task has kept under a name, if it is a file."""
         rows = await self._store.read(lambda: _rows("remote_recorded", task_id=task_id, name=name))
-        return Recorded(**{part: rows[0][part] for part in Recorded.__slots__}) if rows else None
+        return RecordedArtifact(**{part: rows[0][part] for part in RecordedArtifact.__slots__}) if rows else None
 
     async def key_of(self, worker: int) -> str | None:
         """The key that a worker came with; None: it came without."""

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from telecine.engine.jobs import carried_artifacts, job_rows
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.jobs.job_effects import Ripple, ripple
 from telecine.engine.jobs.ledger import Move, is_required
 from telecine.facts import (
@@ -41,10 +41,10 @@ from telecine.facts import (
 )
 from telecine.graph import Graph, is_plain
 from telecine.json_limits import MAX_PIECES, MAX_TASKS
+from telecine.json_text import dumps
 from telecine.lifecycle import After, decide
 from telecine.retry import Dice
 from telecine.store import Ask, Row, Steps
-from telecine.store.text import dumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class Settled:
     ended: tuple[int, ...] = ()
 
 
-def settle(words: Sequence[Word], shelf: Shelf, dice: Dice) -> Steps[Settled]:
+def settle(words: Sequence[Word], graph_cache: GraphCache, dice: Dice) -> Steps[Settled]:
     """Apply `words`; a refused one changes nothing, a repeated one gets its first answer."""
     rows = yield Ask("task_hold", {"ids": sorted({word.task_id for word in words})})
     jobs = {row["id"]: row for row in (yield from job_rows.hold_of(rows))}
-    graphs = yield from shelf.fetch(job["flow_id"] for job in jobs.values())
+    graphs = yield from graph_cache.fetch(job["flow_id"] for job in jobs.values())
     held = {row["id"]: (row, jobs[row["job_id"]]) for row in rows}
     carried = yield from carried_artifacts.hold(words)
-    hearing = Hearing(held, graphs, dice, carried, (yield from _totals(words, held)))
+    hearing = SettleState(held, graphs, dice, carried, (yield from _totals(words, held)))
     for place, word in enumerate(words):
         hearing.hear(place, word)
     hearing.halt()
@@ -83,7 +83,7 @@ def _totals(words: Sequence[Word], held: Mapping[int, tuple[Row, Row]]) -> Steps
     return found
 
 
-class Hearing:
+class SettleState:
     """Decides a batch of words one by one; a task that was moved once is not moved again."""
 
     def __init__(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.leases.fast_settle import Known, Memory, Passed, settle_lone
+from telecine.engine.jobs.graph_cache import GraphCache
+from telecine.engine.leases.fast_settle import ClaimMemory, FastSettled, Known, settle_lone
 from telecine.engine.leases.settle import Settled, settle
 from telecine.errors import StoreError, Unreachable
 from telecine.facts import Answer, Word
@@ -15,10 +15,10 @@ from telecine.store import Rows, Store
 from telecine.world import World
 
 
-class Reception:
-    def __init__(self, store: Store, shelf: Shelf, world: World) -> None:
-        self._store, self._shelf, self._world = store, shelf, world
-        self._memory = Memory()
+class SettleBatch:
+    def __init__(self, store: Store, graph_cache: GraphCache, world: World) -> None:
+        self._store, self._graph_cache, self._world = store, graph_cache, world
+        self._memory = ClaimMemory()
 
     def remember(self, granted: Rows, graphs: Mapping[int, Graph]) -> None:
         """What a claim said is enough to settle a lone task."""
@@ -49,18 +49,18 @@ class Reception:
             ended += passed.ended
         return answers, ended
 
-    async def _lone(self, known: list[Known], graph: Graph) -> Passed:
+    async def _lone(self, known: list[Known], graph: Graph) -> FastSettled:
         try:
             return await self._store.run(lambda: settle_lone(known, graph))
         except Unreachable:
             raise
         except StoreError:
-            return Passed([], [])
+            return FastSettled([], [])
 
     async def _long(self, words: Sequence[Word]) -> Settled:
         """A batch that the database refuses as a whole is run again item by item: one bad word harms no other."""
         try:
-            return await self._store.run(lambda: settle(words, self._shelf, self._world.dice))
+            return await self._store.run(lambda: settle(words, self._graph_cache, self._world.dice))
         except Unreachable:
             raise
         except Exception:

@@ -31,7 +31,7 @@ class Sweep:
 
 async def sweep(engine: Engine, period: Millis) -> Sweep:
     """What is ours by turn, and what only this machine can see."""
-    store = engine.store
+    store = engine._store
     gone = await _sweep_machine(engine)
     turn = await store.run(lambda: recovery.take_turn(period, engine.lease))
     if turn is None:
@@ -41,9 +41,9 @@ async def sweep(engine: Engine, period: Millis) -> Sweep:
         returned += await engine.give_back(barred, Released("disabled"))
     lanes = await store.run(claiming.unpark)
     engine.bell.ring(lanes)
-    resolved = await engine.release_waiting()
+    resolved = await engine.jobs.release_waiting()
     for job_id in await store.read(recovery.halting):
-        await engine.wind_down(job_id)
+        await engine.jobs.wind_down(job_id)
     await _pass_over(engine, grace=turn.grace)
     if not turn.grace:
         await store.run(lambda: recovery.end_silent(SILENT_WORKER))
@@ -53,7 +53,7 @@ async def sweep(engine: Engine, period: Millis) -> Sweep:
 async def _expire(engine: Engine) -> int:
     """Batch after batch, until one is not full or brings nothing: many may die at once."""
     total = 0
-    while words := await engine.store.read(recovery.overdue):
+    while words := await engine._store.read(recovery.overdue):
         returned = sum(answer.accepted for answer in await engine.settle(words))
         total += returned
         if not returned or len(words) < recovery.BATCH:
@@ -63,7 +63,7 @@ async def _expire(engine: Engine) -> int:
 
 async def _pass_over(engine: Engine, *, grace: bool) -> None:
     """Skip tasks whose patience has ended. After an outage every patience starts again: nobody could beat."""
-    store = engine.store
+    store = engine._store
     lanes = await store.read(patience.patient_lanes)
     if not lanes and not engine.may_hold_seen_lanes:
         return  # a fleet without patient tasks writes nothing
@@ -72,19 +72,19 @@ async def _pass_over(engine: Engine, *, grace: bool) -> None:
     await store.run(lambda: patience.note_served(lanes.keys() - unserved, lanes))
     engine.may_hold_seen_lanes = bool(lanes)
     for job_id in await store.read(lambda: patience.untaken(unserved)) if unserved else ():
-        steps = partial(control.pass_over, job_id, unserved, engine.shelf)
+        steps = partial(control.pass_over, job_id, unserved, engine.graph_cache)
         passed = await store.run(steps)
         engine.bell.ring(passed.lanes)
         if passed.ended:
-            await engine.release_waiting([job_id])
+            await engine.jobs.release_waiting([job_id])
 
 
 async def _sweep_machine(engine: Engine) -> int:
     machine = engine.world.machine
     if not machine.is_known():
         return 0
-    gone = await engine.store.read(lambda: recovery.gone_here(machine, engine.world.is_gone))
+    gone = await engine._store.read(lambda: recovery.gone_here(machine, engine.world.is_gone))
     if gone:
         await engine.give_back(gone, Expired(gone=True))
-        await engine.store.run(lambda: recovery.end_workers(gone))
+        await engine._store.run(lambda: recovery.end_workers(gone))
     return len(gone)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases.claim import kept_of
 from telecine.engine.leases.recovery import OFFLINE
 from telecine.errors import BadSpec
@@ -17,10 +17,10 @@ from telecine.world import World
 SLOTS_SECONDS = 1.0
 
 
-def artifacts(lease: Lease, stages: Sequence[str], shelf: Shelf) -> Steps[list[Shelved]]:
+def artifacts(lease: Lease, stages: Sequence[str], graph_cache: GraphCache) -> Steps[list[Shelved]]:
     """All that these stages (none named: all) of the lease's job have kept so far, in their present version."""
     [job] = yield Ask("job_flow", {"id": lease.job_id})
-    graph = (yield from shelf.fetch([job["flow_id"]]))[job["flow_id"]]
+    graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
     if unknown := next((name for name in stages if name not in graph.numbers), None):
         raise BadSpec(f"flow {graph.flow!r} has no stage {unknown!r}; it has {', '.join(graph.numbers)}")
     wanted = {"job_id": lease.job_id, "stages": list(stages), "all_stages": not stages}
@@ -41,7 +41,7 @@ def shelved(row: Row) -> Shelved:
     return Shelved(stage=row["stage"], position=row["position"], kept=kept_of(row), id=row["id"])
 
 
-class Fleet(NamedTuple):
+class FleetSlots(NamedTuple):
     """The live workers that serve a flow: how many tasks they can run at once, and what they offer."""
 
     slots: int
@@ -53,11 +53,11 @@ class Slots:
 
     def __init__(self, store: Store, world: World) -> None:
         self._store, self._world = store, world
-        self._known: dict[str, tuple[float, Fleet]] = {}
+        self._known: dict[str, tuple[float, FleetSlots]] = {}
 
-    async def of(self, flow: str) -> Fleet:
+    async def of(self, flow: str) -> FleetSlots:
         """At least one slot: whoever asks has it."""
-        until, fleet = self._known.get(flow, (0.0, Fleet(1, ())))
+        until, fleet = self._known.get(flow, (0.0, FleetSlots(1, ())))
         now = self._world.mono()
         if now >= until:
             fleet = await self._store.read(lambda: _fleet(flow))
@@ -65,7 +65,7 @@ class Slots:
         return fleet
 
 
-def _fleet(flow: str) -> Steps[Fleet]:
+def _fleet(flow: str) -> Steps[FleetSlots]:
     rows = yield Ask("fleet_of", {"flow": flow, "within": OFFLINE})
     labels = {label for row in rows for label in json.loads(row["labels"])}
-    return Fleet(max(1, sum(row["slots"] for row in rows)), tuple(sorted(labels)))
+    return FleetSlots(max(1, sum(row["slots"] for row in rows)), tuple(sorted(labels)))

@@ -21,7 +21,7 @@ def put_freed(keys: Iterable[str]) -> Steps[None]:
         yield Write("freed_put", {"keys": rows})
 
 
-class Bytes(Protocol):
+class ArtifactFiles(Protocol):
     """Where the bytes are, as far as this duty needs it."""
 
     async def under(self, prefix: str) -> Sequence[str]:
@@ -31,7 +31,7 @@ class Bytes(Protocol):
         """Delete them; those with which it did not work are the answer."""
 
 
-async def clear(store: Store, place: Bytes) -> int:
+async def clear(store: Store, place: ArtifactFiles) -> int:
     """Delete what was freed. How many files went."""
     count, after = 0, ""
     while freed := await store.read(partial(_some, after)):

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.job_view import loads, stage_rows
 from telecine.facts import State, Status
 from telecine.graph import Graph, StageRow, StageSpec, job_phase, job_status, satisfies
 from telecine.store import Ask, Row, Steps, Store
 
 BATCH = 500
-MOST_KNOWN = 10_000
+MAX_KNOWN = 10_000
 _ALIVE = (State.NEW, State.READY, State.RUNNING)
 
 # Which rows belong to which: the index that is walked, the sentence for a row that belongs to nothing.
@@ -40,7 +40,7 @@ _PARTS = ("jobs", *_ORPHANS)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """One difference in one sentence. `check` names the column or the kind of row."""
 
     check: str
@@ -50,7 +50,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AuditPosition:
     """How far the audit is: which kind of rows, after which id."""
 
     part: str = "jobs"
@@ -58,38 +58,38 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class AuditBatch:
     """What one batch showed, and where the next one begins; None: everything was looked at."""
 
-    findings: tuple[Finding, ...]
-    next: Place | None
+    findings: tuple[AuditFinding, ...]
+    next: AuditPosition | None
 
 
 class Auditor:
     """Looks at one batch after the other, round and round, and says each finding once."""
 
-    def __init__(self, store: Store, shelf: Shelf) -> None:
+    def __init__(self, store: Store, graph_cache: GraphCache) -> None:
         self._store = store
-        self._shelf = shelf
-        self._place = Place()
-        self._known: set[Finding] = set()
+        self._graph_cache = graph_cache
+        self._place = AuditPosition()
+        self._known: set[AuditFinding] = set()
 
-    async def look(self, batch: int = BATCH) -> Pass:
+    async def look(self, batch: int = BATCH) -> AuditBatch:
         """One batch. New findings become events `audit.finding`."""
         here = self._place
-        found = await self._store.read(lambda: look(here, self._shelf, batch))
+        found = await self._store.read(lambda: look(here, self._graph_cache, batch))
         fresh = [finding for finding in found.findings if finding not in self._known]
         if fresh:
             await self._store.run(lambda: _say(fresh))
-        if len(self._known) < MOST_KNOWN:
+        if len(self._known) < MAX_KNOWN:
             self._known.update(fresh)
-        self._place = found.next or Place()
+        self._place = found.next or AuditPosition()
         return found
 
-    async def look_at_everything(self, batch: int = BATCH) -> tuple[Finding, ...]:
+    async def look_at_everything(self, batch: int = BATCH) -> tuple[AuditFinding, ...]:
         """The whole database, from the beginning."""
-        self._place = Place()
-        findings: list[Finding] = []
+        self._place = AuditPosition()
+        findings: list[AuditFinding] = []
         while True:
             found = await self.look(batch)
             findings.extend(found.findings)
@@ -97,30 +97,32 @@ class Auditor:
                 return tuple(findings)
 
 
-def look(place: Place, shelf: Shelf, batch: int) -> Steps[Pass]:
+def look(place: AuditPosition, graph_cache: GraphCache, batch: int) -> Steps[AuditBatch]:
     """Look at one batch of rows."""
     if place.part != "jobs":
         return (yield from _look_for_orphans(place, batch))
     rows = yield Ask("audit_jobs", {"after": place.after, "wanted": batch})
-    graphs = yield from shelf.fetch(row["flow_id"] for row in rows if row["has_flow"])
+    graphs = yield from graph_cache.fetch(row["flow_id"] for row in rows if row["has_flow"])
     findings = [finding for row in rows for finding in of_job(row, graphs.get(row["flow_id"]))]
-    return Pass(tuple(findings), Place("jobs", rows[-1]["id"]) if len(rows) == batch else _after(place.part))
+    return AuditBatch(
+        tuple(findings), AuditPosition("jobs", rows[-1]["id"]) if len(rows) == batch else _after(place.part)
+    )
 
 
-def _look_for_orphans(place: Place, batch: int) -> Steps[Pass]:
+def _look_for_orphans(place: AuditPosition, batch: int) -> Steps[AuditBatch]:
     rows = yield Ask(f"orphans_{place.part}", {"after": place.after, "wanted": batch})
     last = max((row["last"] for row in rows if row["last"] is not None), default=None)
     missing = sorted(row["missing"] for row in rows if row["missing"] is not None)
-    findings = tuple(Finding(f"{place.part}.orphan", f"{_ORPHANS[place.part].format(id_)}.") for id_ in missing)
-    return Pass(findings, _after(place.part) if last is None else Place(place.part, last))
+    findings = tuple(AuditFinding(f"{place.part}.orphan", f"{_ORPHANS[place.part].format(id_)}.") for id_ in missing)
+    return AuditBatch(findings, _after(place.part) if last is None else AuditPosition(place.part, last))
 
 
-def _after(part: str) -> Place | None:
+def _after(part: str) -> AuditPosition | None:
     number = _PARTS.index(part) + 1
-    return Place(_PARTS[number]) if number < len(_PARTS) else None
+    return AuditPosition(_PARTS[number]) if number < len(_PARTS) else None
 
 
-def _say(findings: Iterable[Finding]) -> Steps[None]:
+def _say(findings: Iterable[AuditFinding]) -> Steps[None]:
     for finding in findings:
         data = json.dumps({"check": finding.check, "message": finding.message})
         where = {"job_id": finding.job_id, "task_id": finding.task_id, "stage": None, "token": None, "worker": None}
@@ -130,23 +132,29 @@ def _say(findings: Iterable[Finding]) -> Steps[None]:
 # -- One job -----------------------------------------------------------------------------------------
 
 
-def of_job(row: Row, graph: Graph | None) -> list[Finding]:
+def of_job(row: Row, graph: Graph | None) -> list[AuditFinding]:
     """Every difference within one job."""
     job_id = row["id"]
     if graph is None:
-        return [Finding("job.flow_id", f"job {job_id} runs flow row {row['flow_id']}, which does not exist.", job_id)]
+        return [
+            AuditFinding("job.flow_id", f"job {job_id} runs flow row {row['flow_id']}, which does not exist.", job_id)
+        ]
     if row["told"] > 1:
-        return [Finding("job", f"job {job_id} is told twice: by a row, and by a task that is the whole of it.", job_id)]
+        return [
+            AuditFinding("job", f"job {job_id} is told twice: by a row, and by a task that is the whole of it.", job_id)
+        ]
     found = loads(row["stages"], [])
     stages, numbers = stage_rows(found), sorted(item["number"] for item in found)
     if numbers != list(range(len(graph.stages))):  # one may be told twice: by a row, and by a task that is its job
         text = f"job {job_id} has stage rows {numbers}; its graph has {len(graph.stages)} stages."
-        return [Finding("stage", text, job_id)]
+        return [AuditFinding("stage", text, job_id)]
     counts: dict[int, Counts] = {number: Counts() for number in stages}
     for item in loads(row["tasks"], []):
         if item["stage"] not in counts:
             return [
-                Finding("task.stage", f"job {job_id} has tasks of a stage {item['stage']} that is not there.", job_id)
+                AuditFinding(
+                    "task.stage", f"job {job_id} has tasks of a stage {item['stage']} that is not there.", job_id
+                )
             ]
         counts[item["stage"]].add(item)
     for item in loads(row["passed_over"], []):
@@ -155,7 +163,7 @@ def of_job(row: Row, graph: Graph | None) -> list[Finding]:
         *_of_stages(row, graph, stages, counts),
         *_of_the_job(row, graph, stages, counts),
     ]
-    findings = [Finding(check, f"job {job_id}: {text}.", job_id) for check, text in told]
+    findings = [AuditFinding(check, f"job {job_id}: {text}.", job_id) for check, text in told]
     return [*findings, *(f for item in loads(row["odd"], []) for f in _of_task(job_id, item))]
 
 
@@ -261,11 +269,11 @@ def _of_the_job(row: Row, graph: Graph, stages: Mapping[int, StageRow], counts: 
         yield "job_after.orphan", f"{row['after_lost']} of the jobs that it comes after do not exist"
 
 
-def _of_task(job_id: int, item: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_task(job_id: int, item: Mapping[str, Any]) -> Iterator[AuditFinding]:
     """One of the tasks that the statement found odd."""
 
-    def finding(check: str, text: str) -> Finding:
-        return Finding(check, f"task {item['id']} {text}.", job_id, item["id"])
+    def finding(check: str, text: str) -> AuditFinding:
+        return AuditFinding(check, f"task {item['id']} {text}.", job_id, item["id"])
 
     running = item["state"] == State.RUNNING
     ended = item["token"] - running

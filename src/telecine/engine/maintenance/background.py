@@ -31,16 +31,16 @@ class _Outage:
     missed_by: set[str] = field(default_factory=set)
 
 
-class Duties:
+class OutageLog:
     """Those of one process, in one loop. `mono` is a monotonic clock."""
 
     def __init__(self, mono: Callable[[], float]) -> None:
         self._mono = mono
         self._outages: dict[str, _Outage] = {}
 
-    def at(self, duty: str) -> Look:
+    def at(self, duty: str) -> OutageWatch:
         """One look of a duty: `with duties.at("sweep"): …`"""
-        return Look(self, duty)
+        return OutageWatch(self, duty)
 
     def lost(self, duty: str, error: Exception) -> None:
         """A look failed, and will be taken again."""
@@ -71,14 +71,14 @@ class Duties:
             outage.missed_by.discard(duty)
 
 
-class Look:
+class OutageWatch:
     """A look, whose failure costs nothing but itself. `failed` until it has come to its end."""
 
-    def __init__(self, duties: Duties, duty: str) -> None:
+    def __init__(self, duties: OutageLog, duty: str) -> None:
         self._duties, self._duty = duties, duty
         self.failed = True
 
-    def __enter__(self) -> Look:
+    def __enter__(self) -> OutageWatch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:

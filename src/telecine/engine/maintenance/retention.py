@@ -17,7 +17,7 @@ from typing import Any
 
 from telecine.engine.events.stream import numbering
 from telecine.engine.jobs import job_rows
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.artifact_gc import put_freed
 from telecine.engine.queries.job_view import live_job, output_of
 from telecine.engine.queries.timeline import attempt_view, graph_of, log_line, task_view
@@ -27,7 +27,7 @@ from telecine.facts import DAY, Millis, Status
 from telecine.store import Ask, Row, Rows, Steps, Store, Write
 
 BATCH = 50
-MOST_TASKS = 20_000
+MAX_TASKS = 20_000
 MANY = 5_000
 EVERYTHING = 2**31 - 1
 LOG_TAIL = 200
@@ -74,10 +74,10 @@ class Retired:
 NOTHING = Retired()
 
 
-async def retire(store: Store, shelf: Shelf, ages: Ages | None = None) -> AsyncGenerator[Retired, None]:
+async def retire(store: Store, graph_cache: GraphCache, ages: Ages | None = None) -> AsyncGenerator[Retired, None]:
     """Everything that is old, batch by batch."""
     limits = ages or Ages()
-    while (batch := await retire_jobs(store, shelf, limits)) is not None:
+    while (batch := await retire_jobs(store, graph_cache, limits)) is not None:
         yield batch
     while batch := await retire_versions(store, limits.versions):
         yield batch
@@ -100,13 +100,13 @@ async def retire(store: Store, shelf: Shelf, ages: Ages | None = None) -> AsyncG
 # -- Jobs --------------------------------------------------------------------------------------------
 
 
-async def retire_jobs(store: Store, shelf: Shelf, ages: Ages, most: int = BATCH) -> Retired | None:
+async def retire_jobs(store: Store, graph_cache: GraphCache, ages: Ages, most: int = BATCH) -> Retired | None:
     """Move one batch of ended jobs into the archive; None if there was nothing to move."""
     old = await store.read(lambda: _old_jobs(ages.jobs, most))
     if not old:
         return None
     # Ended jobs do not change, so they are read outside of the transaction; it checks that none was retried.
-    documents = await store.read(lambda: documents_of([row["id"] for row in old], shelf))
+    documents = await store.read(lambda: documents_of([row["id"] for row in old], graph_cache))
     return await store.run(lambda: move(old, documents, ages.versions)) or None
 
 
@@ -114,7 +114,7 @@ def _old_jobs(age: Millis, most: int) -> Steps[Rows]:
     return upto((yield Ask("old_jobs", {"age": age, "wanted": most})))
 
 
-def upto(rows: Rows, most: int = MOST_TASKS) -> list[Row]:
+def upto(rows: Rows, most: int = MAX_TASKS) -> list[Row]:
     """As many of these jobs, in their order, as can be moved at once."""
     chosen: list[Row] = []
     tasks = 0
@@ -126,20 +126,20 @@ def upto(rows: Rows, most: int = MOST_TASKS) -> list[Row]:
     return chosen
 
 
-def documents_of(ids: Sequence[int], shelf: Shelf) -> Steps[dict[int, dict[str, Any]]]:
+def documents_of(ids: Sequence[int], graph_cache: GraphCache) -> Steps[dict[int, dict[str, Any]]]:
     found: dict[int, dict[str, Any]] = {}
     for job_id in ids:
         try:
-            job = yield from live_job(job_id, shelf)
+            job = yield from live_job(job_id, graph_cache)
         except NotFound:
             continue  # its graph is lost: the audit says so, and it must not hold up the others
         if job is not None:
-            found[job_id] = yield from _document(job, shelf)
+            found[job_id] = yield from _document(job, graph_cache)
     return found
 
 
-def _document(job: JobView, shelf: Shelf) -> Steps[dict[str, Any]]:
-    graph = yield from graph_of(job.id, shelf)
+def _document(job: JobView, graph_cache: GraphCache) -> Steps[dict[str, Any]]:
+    graph = yield from graph_of(job.id, graph_cache)
     if graph is None:
         return {}
     all_of_it = {"job_id": job.id, "stage": -1, "position": -1, "token": -1, "wanted": EVERYTHING}

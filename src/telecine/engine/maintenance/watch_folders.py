@@ -8,7 +8,7 @@ from telecine.facts import DAY
 from telecine.store import Ask, Steps, Store, ask
 
 
-class Watched:
+class WatchedFiles:
     def __init__(self, store: Store) -> None:
         self._store = store
 

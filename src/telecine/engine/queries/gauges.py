@@ -1,5 +1,5 @@
 """Numbers about the fleet as it is now: read from indexes, each count exact up to a cap, so that a look costs little
-however much there is. What has ever happened is counted in `tally.py`."""
+however much there is. What has ever happened is counted in `events/counters.py`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from telecine.engine.leases.recovery import OFFLINE
-from telecine.facts import HOUR, Millis
+from telecine.facts import HOUR, Instant, Millis
 from telecine.graph import from_json
 from telecine.store import Ask, Rows, Steps, Store
 
-MOST = 10_000
-MOST_LANES = 200
-MOST_WORKERS = 1_000
+MAX_ROWS = 10_000
+MAX_LANES = 200
+MAX_WORKERS = 1_000
 RECENT = 2_000
-MOST_TALLIES = 20_000
+MAX_TALLIES = 20_000
 MAX_FLOWS = 100
 STALE: Millis = HOUR
 # Kinds of events that end an attempt and mean that the work was not done.
@@ -59,7 +60,7 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class FleetGauges:
     """The fleet at one moment. `jobs` are open ones by flow and status; `totals` are counters by name and labels;
     `flows` are the registered ones with the names of their stages."""
 
@@ -90,7 +91,7 @@ class Figures:
         return sum(self.jobs.values()) - self.pending
 
 
-async def read_figures(store: Store, *, stale: Millis = STALE, recent: int = RECENT) -> Figures:
+async def read_figures(store: Store, *, stale: Millis = STALE, recent: int = RECENT) -> FleetGauges:
     """Everything at once, in one look."""
     return await store.read(lambda: figures(stale, recent))
 
@@ -104,16 +105,28 @@ async def ping(store: Store) -> None:
     await store.read(steps)
 
 
-def figures(stale: Millis, recent: int) -> Steps[Figures]:
-    ready = yield Ask("figure_lanes", {"most": MOST, "lanes": MOST_LANES, "stale": stale})
-    running = yield Ask("figure_running", {"most": MOST})
-    jobs = yield Ask("figure_jobs", {"most": MOST})
-    workers = yield Ask("figure_workers", {"within": OFFLINE, "most": MOST_WORKERS})
+class FleetPulse(NamedTuple):
+    """The database's time, and when the fleet last swept (0: never)."""
+
+    now: Instant
+    swept_at: Instant
+
+
+def pulse() -> Steps[FleetPulse]:
+    [row] = yield Ask("pulse_get", {})
+    return FleetPulse(int(row["now"]), int(row["at"]))
+
+
+def figures(stale: Millis, recent: int) -> Steps[FleetGauges]:
+    ready = yield Ask("figure_lanes", {"most": MAX_ROWS, "lanes": MAX_LANES, "stale": stale})
+    running = yield Ask("figure_running", {"most": MAX_ROWS})
+    jobs = yield Ask("figure_jobs", {"most": MAX_ROWS})
+    workers = yield Ask("figure_workers", {"within": OFFLINE, "most": MAX_WORKERS})
     ended = yield Ask("figure_recent", {"most": recent})
-    totals = yield Ask("tally_all", {"most": MOST_TALLIES})
+    totals = yield Ask("tally_all", {"most": MAX_TALLIES})
     flows = yield Ask("flow_list", {})
-    [rest] = yield Ask("figure_rest", {"most": MOST})
-    return Figures(
+    [rest] = yield Ask("figure_rest", {"most": MAX_ROWS})
+    return FleetGauges(
         lanes=_lanes(ready, running),
         jobs={(row["flow"], row["status"]): row["count"] for row in jobs},
         workers=tuple(Staffed(**dict(row)) for row in workers),
@@ -139,7 +152,7 @@ def _stages(graph: str) -> tuple[str, ...]:
 
 
 def _lanes(ready: Rows, running: Rows) -> tuple[Lane, ...]:
-    busy = {row["lane"]: row["count"] for row in running[:MOST_LANES]}
+    busy = {row["lane"]: row["count"] for row in running[:MAX_LANES]}
     waiting = {row["lane"]: row for row in ready}
     return tuple(
         Lane(

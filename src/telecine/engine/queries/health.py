@@ -35,7 +35,7 @@ class Room(Told):
 class DatabaseHealth(Told):
     status: Word = Field(examples=["ok"])
     latency_ms: float | None = Field(None, examples=[0.7])
-    schema_version: int | None = Field(None, examples=[2])
+    schema_version: int | None = Field(None, examples=[7])
 
 
 class Processing(Told):

@@ -10,14 +10,14 @@ from telecine.errors import NotFound
 from telecine.facts import SECOND, Instant, Millis, Shelved
 from telecine.store import Ask, Steps
 
-__all__ = ["Count", "carried", "of_job", "of_version", "published", "tally"]
+__all__ = ["ArtifactCount", "carried", "of_job", "of_version", "published", "tally"]
 
 
 YOUNG = 30 * SECOND  # no transaction that keeps something lasts longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class ArtifactCount:
     """How many artifacts of one stage begin with the same folder, and since when."""
 
     stage: str
@@ -58,10 +58,10 @@ def named(version_id: int, names: Sequence[str]) -> Steps[dict[tuple[str, str], 
     return {(row["stage"], row["name"]): row["key"] for row in rows}
 
 
-def tally(job_id: int) -> Steps[tuple[Count, ...]]:
+def tally(job_id: int) -> Steps[tuple[ArtifactCount, ...]]:
     """Counts instead of rows: a job may have thousands of artifacts, and is looked at every second."""
     rows = yield Ask("tally", {"job_id": job_id})
-    return tuple(Count(**{name: row[name] for name in Count.__slots__}) for row in rows)
+    return tuple(ArtifactCount(**{name: row[name] for name in ArtifactCount.__slots__}) for row in rows)
 
 
 def worked(job_id: int) -> Steps[Millis]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.job_view import job_progress, loads, stage_rows, subject_of
 from telecine.engine.queries.timeline import after, cursor_of, limited, task_view
 from telecine.engine.queries.view_models import JobLine, Page, Subject, TaskView
@@ -36,7 +36,9 @@ class JobFilter:
     until: Instant | None = None
 
 
-def jobs(wanted: JobFilter, shelf: Shelf, *, cursor: str | None = None, limit: int = 100) -> Steps[Page[JobLine]]:
+def jobs(
+    wanted: JobFilter, graph_cache: GraphCache, *, cursor: str | None = None, limit: int = 100
+) -> Steps[Page[JobLine]]:
     """One page of the jobs that pass the filter."""
     if wanted.status is not None and wanted.status != OPEN and wanted.status not in set(Status):
         raise BadSpec(f"status {wanted.status!r} is unknown; use open, {', '.join(Status)}")
@@ -62,7 +64,7 @@ def jobs(wanted: JobFilter, shelf: Shelf, *, cursor: str | None = None, limit: i
         "wanted": limited(limit) + 1,
     }
     found = yield Ask(way_in(wanted), params)
-    shown = yield from lines([row["id"] for row in found[:limit]], shelf)
+    shown = yield from lines([row["id"] for row in found[:limit]], graph_cache)
     last = found[limit - 1] if len(found) > limit else None
     return Page(shown, None if last is None else cursor_of((last["ended_at"] or 0, last["id"])))
 
@@ -98,14 +100,14 @@ def _id_at(at: Instant) -> Steps[int]:
     return int(low)
 
 
-def lines(ids: list[int], shelf: Shelf) -> Steps[tuple[JobLine, ...]]:
+def lines(ids: list[int], graph_cache: GraphCache) -> Steps[tuple[JobLine, ...]]:
     """These jobs as lists show them, in this order; those that were put away are left out."""
     if not ids:
         return ()
     # In this order: what is claimed between the two looks counts for nothing then, rather than twice.
     running = yield Ask("view_running", {})
     rows = yield Ask("view_jobs", {"ids": ids})
-    graphs = yield from shelf.fetch(row["flow_id"] for row in rows)
+    graphs = yield from graph_cache.fetch(row["flow_id"] for row in rows)
     by_id = {row["id"]: row for row in rows}
     moving = _moving(running)
     # A job may have been put away between the two looks.
@@ -138,13 +140,13 @@ def _line(row: Row, graph: Graph, running: Mapping[int, float]) -> JobLine:
 
 
 def failed_tasks(
-    shelf: Shelf, *, flow: str | None = None, cursor: str | None = None, limit: int = 100
+    graph_cache: GraphCache, *, flow: str | None = None, cursor: str | None = None, limit: int = 100
 ) -> Steps[Page[TaskView]]:
     """The dead letters: what failed its job, the latest first. A page holds all of up to `limit` jobs."""
     ended, below = after(cursor, (FOREVER, FOREVER))
     where = {"ended": ended, "below": below, "flow": flow, "wanted": limited(limit)}
     rows = yield Ask("view_failed", where)
-    graphs = yield from shelf.fetch(row["flow_id"] for row in rows)
+    graphs = yield from graph_cache.fetch(row["flow_id"] for row in rows)
     items = tuple(task_view(row, graphs[row["flow_id"]]) for row in rows)
     full = len({row["job_id"] for row in rows}) >= limit
     return Page(items, cursor_of((rows[-1]["job_ended_at"], rows[-1]["job_id"])) if full else None)

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.view_models import JobView, OutputFile, Problem, Result, StageView, Subject, WorkerName
 from telecine.errors import NotFound
 from telecine.facts import Json, State, Status
 from telecine.graph import Graph, StageRow, StageSpec
 from telecine.store import Ask, Row, Steps
 
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 # What a job that waits has none of.
 _NOT_BEGUN: Row = {
     **dict.fromkeys(("attempts", "running", "problems", "outputs", "results")),
@@ -23,20 +23,20 @@ _KEY = ("kind", "scope", "owner", "name", "secret_hash", "expires_at", "last_use
 _OF_KEY = {name: f"key_{name}" for name in _KEY}
 
 
-def job(job_id: int, shelf: Shelf) -> Steps[JobView]:
+def job(job_id: int, graph_cache: GraphCache) -> Steps[JobView]:
     """The job in full, also from the archive."""
-    found = yield from live_job(job_id, shelf)
+    found = yield from live_job(job_id, graph_cache)
     if found is not None:
         return found
     document, archived_at = yield from archived(job_id)
     return job_from(document["job"], archived_at)
 
 
-def live_job(job_id: int, shelf: Shelf, most: int = MOST_SHOWN) -> Steps[JobView | None]:
+def live_job(job_id: int, graph_cache: GraphCache, most: int = MAX_SHOWN) -> Steps[JobView | None]:
     rows = yield Ask("view_job", {"id": job_id, "most": most})
     if not rows:
         return None
-    graph = (yield from shelf.fetch([rows[0]["flow_id"]]))[rows[0]["flow_id"]]
+    graph = (yield from graph_cache.fetch([rows[0]["flow_id"]]))[rows[0]["flow_id"]]
     return _job(rows[0], graph, rows[0])
 
 
@@ -133,7 +133,7 @@ def _job(row: Row, graph: Graph, begun: Row) -> JobView:
         progress=job_progress(graph, rows, running, row["status"]),
         plan={graph.stages[n].name: r.total for n, r in rows.items() if graph.stages[n].fan_out and r.total},
         stages=tuple(
-            _stage(graph.stages[item["number"]], item, rows[item["number"]], Tally(counts, running, seen))
+            _stage(graph.stages[item["number"]], item, rows[item["number"]], TaskCounts(counts, running, seen))
             for item in stored
         ),
         output_count=begun["output_count"],
@@ -175,7 +175,7 @@ def _retries(seen: list[dict[str, Any]], counts: Mapping[int, Mapping[str, int]]
     return max(0, sum(int(item.get("bad", 0)) for item in seen) - given_up)
 
 
-class Tally:
+class TaskCounts:
     """What is known about the tasks of a job, by stage."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Tally:
                 self.started[item["stage"]] = min(at, self.started.get(item["stage"], at))
 
 
-def _stage(spec: StageSpec, item: Mapping[str, Any], row: StageRow, tally: Tally) -> StageView:
+def _stage(spec: StageSpec, item: Mapping[str, Any], row: StageRow, tally: TaskCounts) -> StageView:
     counts = tally.counts.get(row.number, {})
     return StageView(
         name=spec.name,

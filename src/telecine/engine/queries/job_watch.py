@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.view_models import JobView
-from telecine.engine.queries.views import Views
 from telecine.facts import Status
 
 # How often a watcher looks: soon after a change, then ever more seldom.
 SOONEST, SELDOMEST, SLOWER = 0.05, 0.5, 1.5
 
 
-async def watch(views: Views, job_id: int) -> AsyncGenerator[JobView, None]:
+async def watch(views: Queries, job_id: int) -> AsyncGenerator[JobView, None]:
     """The job as it is now, and again whenever it has changed, until it has ended."""
     seen: JobView | None = None
     pause = SOONEST
@@ -29,7 +29,7 @@ async def watch(views: Views, job_id: int) -> AsyncGenerator[JobView, None]:
         pause = min(SELDOMEST, pause * SLOWER)
 
 
-async def wait(views: Views, job_id: int, timeout: float | None) -> JobView:
+async def wait(views: Queries, job_id: int, timeout: float | None) -> JobView:
     """The job when it has ended; a timeout of 0 or less is one look, which takes as long as the database does."""
     if timeout is not None and timeout <= 0:
         view = await views.job(job_id)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.job_lists import lines
 from telecine.engine.queries.view_models import JobLine
 from telecine.store import Ask, Steps
 
-MOST_MOVING = 1_000
+MAX_MOVING = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class Standing:
     lately: int
 
 
-def moving(shelf: Shelf, *, job_id: int | None = None) -> Steps[tuple[Moving, ...]]:
+def moving(graph_cache: GraphCache, *, job_id: int | None = None) -> Steps[tuple[Moving, ...]]:
     """The jobs that somebody works on, or one of them."""
     running = yield Ask("view_running", {})
     tasks = [row for row in running if job_id is None or row["job_id"] == job_id]
-    ids = sorted({row["job_id"] for row in tasks})[-MOST_MOVING:]
+    ids = sorted({row["job_id"] for row in tasks})[-MAX_MOVING:]
     found: list[Moving] = []
-    for line in (yield from lines(ids, shelf)):
+    for line in (yield from lines(ids, graph_cache)):
         mine = [row for row in tasks if row["job_id"] == line.id]
         said = [row for row in mine if row["note"]] or mine
         found.append(Moving(job=line, stage=said[-1]["stage_name"], note=said[-1]["note"], running=len(mine)))

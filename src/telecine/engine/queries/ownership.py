@@ -11,7 +11,7 @@ from telecine.store import Ask, Row, Steps, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class OwnedJob:
     """A job, as far as it matters for who may do what with it. An owner never changes, so this stays true."""
 
     id: JobId
@@ -37,17 +37,17 @@ def no_task(task_id: int) -> NotFound:
     return NotFound(f"there is no task {task_id}")
 
 
-def owners(ids: Sequence[int], sees: str | None) -> Steps[dict[int, Belonging]]:
+def owners(ids: Sequence[int], sees: str | None) -> Steps[dict[int, OwnedJob]]:
     """Those of these jobs that somebody may see; `sees` is an owner, or None for everything."""
     rows = yield Ask("job_owners", {"ids": list(ids)})
     return {
-        row["id"]: Belonging(row["id"], row["owner"], row["outcome"], bool(row["archived"]), bool(row["going"]))
+        row["id"]: OwnedJob(row["id"], row["owner"], row["outcome"], bool(row["archived"]), bool(row["going"]))
         for row in rows
         if sees is None or row["owner"] == sees
     }
 
 
-async def job(store: Store, job_id: int, sees: str | None) -> Belonging:
+async def job(store: Store, job_id: int, sees: str | None) -> OwnedJob:
     """`NotFound` in the same words for a job of somebody else and for none."""
     found = await store.read(lambda: owners([job_id], sees))
     if job_id not in found:

@@ -15,7 +15,7 @@ LINGER = DAY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class PublishedVersion:
     """A version that exists now. `lingers`: it is shown, or was until not long ago."""
 
     owner: str
@@ -26,7 +26,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class PublishedFile:
     """A file that somebody may fetch. One that is not published is its owner's."""
 
     owner: str
@@ -40,7 +40,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Making:
+class GrowingJob:
     """A job that makes something of a subject."""
 
     owner: str
@@ -48,26 +48,26 @@ class Making:
     now: Instant
 
 
-class Watching:
+class PublishedFiles:
     """Reads for one kind of subjects. What was deleted is not there for anybody."""
 
     def __init__(self, store: Store, kind: str) -> None:
         self._store = store
         self._kind = kind
 
-    async def version(self, subject_id: str, number: int | None) -> Version | None:
+    async def version(self, subject_id: str, number: int | None) -> PublishedVersion | None:
         """The version with this number; None: the one that is shown."""
         row = await self._first("watch_version", {**self._who(subject_id), "number": number, "linger": LINGER})
         if row is None:
             return None
-        return Version(**_same(row, "owner", "id", "number", "now"), lingers=bool(row["lingers"]))
+        return PublishedVersion(**_same(row, "owner", "id", "number", "now"), lingers=bool(row["lingers"]))
 
-    async def file(self, subject_id: str, artifact: int, token: int) -> File | None:
+    async def file(self, subject_id: str, artifact: int, token: int) -> PublishedFile | None:
         """A file by the id of its artifact, as it was kept with this token."""
         which = {"artifact": artifact, "token": token, "linger": LINGER}
         return _file(await self._first("watch_file", {**self._who(subject_id), **which}))
 
-    async def beside(self, version: Version, stages: Sequence[str], name: str) -> File | None:
+    async def beside(self, version: PublishedVersion, stages: Sequence[str], name: str) -> PublishedFile | None:
         """A file by its name among those that these stages have made for a version."""
         row = await self._first("watch_beside", {"version": version.id, "stages": list(stages), "name": name})
         if row is None:
@@ -75,9 +75,9 @@ class Watching:
         about = {"owner": version.owner, "lingers": version.lingers, "now": version.now, "published": True}
         return _file({**row, **about})
 
-    async def job(self, subject_id: str, job_id: int, flow: str) -> Making | None:
+    async def job(self, subject_id: str, job_id: int, flow: str) -> GrowingJob | None:
         row = await self._first("watch_job", {**self._who(subject_id), "job_id": job_id, "flow": flow})
-        return None if row is None else Making(**_same(row, "owner", "status", "now"))
+        return None if row is None else GrowingJob(**_same(row, "owner", "status", "now"))
 
     def _who(self, subject_id: str) -> dict[str, Any]:
         return {"kind": self._kind, "id": subject_id}
@@ -91,11 +91,11 @@ class Watching:
         return rows[0] if rows else None
 
 
-def _file(row: Row | None) -> File | None:
+def _file(row: Row | None) -> PublishedFile | None:
     if row is None:
         return None
     same = _same(row, "owner", "name", "key", "size", "sha256", "now")
-    return File(**same, published=bool(row["published"]), lingers=bool(row["lingers"]))
+    return PublishedFile(**same, published=bool(row["published"]), lingers=bool(row["lingers"]))
 
 
 def _same(row: Row, *names: str) -> dict[str, Any]:

@@ -6,37 +6,37 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.job_lists import JobFilter, jobs, lines
 from telecine.engine.queries.job_view import loads
 from telecine.engine.queries.timeline import limited
 from telecine.engine.queries.view_models import JobLine, Page, SubjectLine, SubjectView, VersionView
 from telecine.errors import BadSpec, NotFound
+from telecine.json_text import dumps, is_storable
 from telecine.store import Ask, Steps, Write
-from telecine.store.text import dumps, is_storable
 
 FOREVER = 2**62
-MOST_JOBS = 20
-MOST_VERSIONS = 100
+MAX_JOBS = 20
+MAX_VERSIONS = 100
 
 
-def subject(kind: str, subject_id: str, shelf: Shelf) -> Steps[SubjectView]:
+def subject(kind: str, subject_id: str, graph_cache: GraphCache) -> Steps[SubjectView]:
     """One subject with its newest versions and jobs; `NotFound` if nobody ever submitted anything for it."""
-    rows = yield Ask("subject_show", {"kind": kind, "id": subject_id, "most": MOST_VERSIONS})
+    rows = yield Ask("subject_show", {"kind": kind, "id": subject_id, "most": MAX_VERSIONS})
     if not rows:
         raise NotFound(f"there is no {kind} {subject_id!r}")
     wanted = JobFilter(subject=(kind, subject_id))
-    found = (yield from jobs(wanted, shelf, limit=MOST_JOBS)).items
+    found = (yield from jobs(wanted, graph_cache, limit=MAX_JOBS)).items
     versions = tuple(_version(item, rows[0]["current_version"]) for item in loads(rows[0]["versions"], []))
     by_id = {line.id: line for line in found}
     if rows[0]["open_id"] not in by_id:
-        by_id |= {line.id: line for line in (yield from lines(_ids(rows[0]["open_id"]), shelf))}
+        by_id |= {line.id: line for line in (yield from lines(_ids(rows[0]["open_id"]), graph_cache))}
     newest = {**rows[0], "job_id": found[0].id if found else None}
     return SubjectView(**_plain(newest, by_id), versions=versions, jobs=found)
 
 
 def subjects(
-    kind: str, shelf: Shelf, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
+    kind: str, graph_cache: GraphCache, *, owner: str | None = None, cursor: str | None = None, limit: int = 100
 ) -> Steps[Page[SubjectLine]]:
     """A page of the subjects of one kind, those that were first heard of last in front."""
     before, below = _place(cursor)
@@ -47,7 +47,7 @@ def subjects(
         rows = yield Ask("subjects_all", {**wanted, "owner": owner})
     some = rows[:limit]
     wanted_lines = [job_id for row in some for job_id in _ids(row["job_id"], row["open_id"])]
-    by_id = {line.id: line for line in (yield from lines(wanted_lines, shelf))}
+    by_id = {line.id: line for line in (yield from lines(wanted_lines, graph_cache))}
     items = tuple(SubjectLine(**_plain(row, by_id)) for row in some)
     return Page(items, cursor_after(items[-1]) if len(rows) > limit else None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.job_view import archived, loads, output_of, worker_name
 from telecine.engine.queries.view_models import AttemptView, LogLine, OutputFile, Page, T, TaskView, WorkerName
 from telecine.errors import BadSpec
@@ -13,15 +13,15 @@ from telecine.facts import Json, State
 from telecine.graph import Graph
 from telecine.store import Ask, Row, Rows, Steps
 
-MOST = 500
-MOST_DIGITS = 18  # every database holds such a number; `FOREVER` never stands in a cursor
+MAX_ROWS = 500
+MAX_DIGITS = 18  # every database holds such a number; `FOREVER` never stands in a cursor
 LEVELS = ("debug", "info", "warning", "error")
 _START = (-1, -1, -1)
 
 
 def limited(limit: int) -> int:
-    if not 1 <= limit <= MOST:
-        raise BadSpec(f"limit {limit} is out of range; 1 to {MOST} rows are given at once")
+    if not 1 <= limit <= MAX_ROWS:
+        raise BadSpec(f"limit {limit} is out of range; 1 to {MAX_ROWS} rows are given at once")
     return limit
 
 
@@ -35,7 +35,7 @@ def after(cursor: str | None, start: Sequence[int]) -> tuple[int, ...]:
         return tuple(start)
     # No number in a cursor is negative, so the dash parts them.
     parts = cursor.split("-")
-    if len(parts) != len(start) or not all(part.isdecimal() and len(part) <= MOST_DIGITS for part in parts):
+    if len(parts) != len(start) or not all(part.isdecimal() and len(part) <= MAX_DIGITS for part in parts):
         raise BadSpec(f"cursor {cursor!r} is not one that this list gave")
     return tuple(int(part) for part in parts)
 
@@ -50,10 +50,10 @@ def page(items: Sequence[T], limit: int, mark: Callable[[T], Iterable[int]]) -> 
 
 
 def tasks(
-    job_id: int, shelf: Shelf, *, stage: str | None, state: str | None, cursor: str | None, limit: int
+    job_id: int, graph_cache: GraphCache, *, stage: str | None, state: str | None, cursor: str | None, limit: int
 ) -> Steps[Page[TaskView]]:
     begin = after(cursor, _START[:2])
-    graph = yield from graph_of(job_id, shelf)
+    graph = yield from graph_of(job_id, graph_cache)
     if graph is None:
         found = yield from _archived_tasks(job_id, stage, state)
         return _cut(found, begin, limited(limit))
@@ -74,13 +74,13 @@ def tasks(
     return page(views, limit, lambda task: (graph.numbers[task.stage], task.position))
 
 
-def graph_of(job_id: int, shelf: Shelf) -> Steps[Graph | None]:
+def graph_of(job_id: int, graph_cache: GraphCache) -> Steps[Graph | None]:
     """The graph of a job that has not been put away."""
     rows = yield Ask("job_flow", {"id": job_id})
     if not rows:
         return None
     flow_id = rows[0]["flow_id"]
-    return (yield from shelf.fetch([flow_id]))[flow_id]
+    return (yield from graph_cache.fetch([flow_id]))[flow_id]
 
 
 def task_view(row: Row, graph: Graph) -> TaskView:
@@ -125,9 +125,9 @@ def claim_state_of(row: Row) -> str:
 # -- Attempts, logs, files ---------------------------------------------------------------------------
 
 
-def attempts(job_id: int, shelf: Shelf, *, cursor: str | None, limit: int) -> Steps[Page[AttemptView]]:
+def attempts(job_id: int, graph_cache: GraphCache, *, cursor: str | None, limit: int) -> Steps[Page[AttemptView]]:
     begin = after(cursor, _START)
-    graph = yield from graph_of(job_id, shelf)
+    graph = yield from graph_of(job_id, graph_cache)
     if graph is None:
         document, _ = yield from archived(job_id)
         numbers = _numbers(document)
@@ -159,10 +159,10 @@ def attempt_view(row: Row, graph: Graph) -> AttemptView:
 
 
 def logs(
-    job_id: int, shelf: Shelf, *, after_id: int, kind: str | None, level: str | None, limit: int
+    job_id: int, graph_cache: GraphCache, *, after_id: int, kind: str | None, level: str | None, limit: int
 ) -> Steps[tuple[LogLine, ...]]:
     """Lines and steps after the one with id `after_id`, at or above `level`."""
-    graph = yield from graph_of(job_id, shelf)
+    graph = yield from graph_of(job_id, graph_cache)
     levels = levels_from(level)
     if graph is None:
         document, _ = yield from archived(job_id)
@@ -188,10 +188,10 @@ def log_line(row: Row, graph: Graph) -> LogLine:
     return LogLine(**{name: row[name] for name in same}, stage=graph.stages[row["stage"]].name, data=loads(row["data"]))
 
 
-def outputs(job_id: int, shelf: Shelf, *, cursor: str | None, limit: int) -> Steps[Page[OutputFile]]:
+def outputs(job_id: int, graph_cache: GraphCache, *, cursor: str | None, limit: int) -> Steps[Page[OutputFile]]:
     """All files that a job recorded, in the order in which it did."""
     begin = after(cursor, [0])
-    graph = yield from graph_of(job_id, shelf)
+    graph = yield from graph_of(job_id, graph_cache)
     if graph is None:
         document, _ = yield from archived(job_id)
         stored = [((item["id"],), OutputFile(**item["file"])) for item in document["artifacts"]]

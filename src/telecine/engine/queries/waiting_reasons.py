@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from telecine.engine.jobs.graph_cache import Shelf
+from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases.recovery import OFFLINE
 from telecine.engine.queries.job_view import live_job, loads
 from telecine.engine.queries.timeline import attempts_of_task, task_view
@@ -18,20 +18,20 @@ from telecine.graph import Graph, lane_labels, satisfies
 from telecine.plural import counted
 from telecine.store import Ask, Row, Rows, Steps
 
-MOST_AHEAD = 10_000
+MAX_AHEAD = 10_000
 # What the guess of a start is made from: the last tasks of the stage, among so many jobs that completed last.
 RECENT_TASKS = 50
 RECENT_JOBS = 100
-MOST_JOBS = 20
+MAX_JOBS = 20
 
 
-def task(task_id: int, shelf: Shelf, *, history: bool = True) -> Steps[TaskView]:
+def task(task_id: int, graph_cache: GraphCache, *, history: bool = True) -> Steps[TaskView]:
     """One task with its attempts and, if it has not begun, the reason."""
-    rows = yield Ask("view_task", {"id": task_id, "most": MOST_AHEAD})
+    rows = yield Ask("view_task", {"id": task_id, "most": MAX_AHEAD})
     if not rows:
         raise NotFound(f"there is no task {task_id}")
     row = rows[0]
-    graph = (yield from shelf.fetch([row["flow_id"]]))[row["flow_id"]]
+    graph = (yield from graph_cache.fetch([row["flow_id"]]))[row["flow_id"]]
     view = task_view(row, graph)
     if row["state"] in (State.NEW, State.READY):
         serving = yield Ask("view_serving", {"within": OFFLINE})
@@ -64,7 +64,7 @@ def why(row: Row, graph: Graph, serving: Rows) -> Waiting:
     if not any(_serves(worker, row["lane"]) for worker in serving):
         return Waiting(reason="no_worker", text=f"no live worker serves {row['lane']}")
     ahead = row["ahead"]
-    capped = ahead >= MOST_AHEAD
+    capped = ahead >= MAX_AHEAD
     text = "it is next in its lane"
     if ahead:
         count = f"{'at least ' if capped else ''}{counted(ahead, 'task')}"
@@ -129,13 +129,13 @@ def by_facts(facts: dict[str, Json]) -> str:
     return "known" if facts else "unknown"
 
 
-def subject(kind: str, subject_id: str, shelf: Shelf, judge: Judge = by_facts) -> Steps[SubjectStatus]:
+def subject(kind: str, subject_id: str, graph_cache: GraphCache, judge: Judge = by_facts) -> Steps[SubjectStatus]:
     """How the subject stands. What its jobs do comes first; `judge` speaks when none is open."""
     who = {"kind": kind, "id": subject_id}
     found = yield Ask("subject_get", who)
     facts = json.loads(found[0]["facts"]) if found else {}
     version = found[0]["current_version"] if found else None
-    fronts = yield Ask("view_subject", {**who, "wanted": MOST_JOBS})
+    fronts = yield Ask("view_subject", {**who, "wanted": MAX_JOBS})
     if not fronts:
         last = yield Ask("subject_last_job", who)
         if not found and not last:
@@ -148,19 +148,19 @@ def subject(kind: str, subject_id: str, shelf: Shelf, judge: Judge = by_facts) -
             facts=facts,
             version=version,
         )
-    status = yield from _in_play(fronts[0], shelf)
+    status = yield from _in_play(fronts[0], graph_cache)
     return replace(status, facts=facts, version=version)
 
 
-def _in_play(front: Row, shelf: Shelf) -> Steps[SubjectStatus]:
+def _in_play(front: Row, graph_cache: GraphCache) -> Steps[SubjectStatus]:
     if front["state"] == State.RUNNING:
-        job = yield from live_job(front["job_id"], shelf)
+        job = yield from live_job(front["job_id"], graph_cache)
         if job is not None:
             activity = next((s.title for s in job.stages if s.state == State.RUNNING), _lowest(job.stages))
             return SubjectStatus(
                 status="processing", job_id=job.id, activity=activity, progress=job.progress, error=job.error
             )
-    view = yield from task(front["id"], shelf, history=False)
+    view = yield from task(front["id"], graph_cache, history=False)
     if view.shown == "retrying":
         return SubjectStatus(
             status="retrying",

@@ -17,10 +17,10 @@ from typing import Any, Literal
 from telecine.engine.maintenance.artifact_gc import put_freed
 from telecine.errors import BadSpec, Conflict, NoSpace, NotFound, QuotaExceeded
 from telecine.facts import DAY, Instant, Json, Millis
+from telecine.json_text import dumps, is_storable
 from telecine.store import Ask, Row, Steps, Store
-from telecine.store.text import dumps, is_storable
 
-MOST_OPEN = 1_000  # of one owner
+MAX_OPEN = 1_000  # of one owner
 FOREVER = 2**62
 OPEN, CHECKING, DONE, REFUSED = "open", "checking", "done", "refused"
 How = Literal["submitted", "continued", "made before"]
@@ -180,8 +180,8 @@ def _add(new: NewUpload, room: int, life: Millis, quota: int) -> Steps[Upload]:
                 "delete something or an unfinished upload"
             )
     [awaited] = yield Ask("upload_awaited", {"owner": new.owner})
-    if awaited["theirs"] >= MOST_OPEN:
-        raise Conflict(f"{MOST_OPEN} uploads of yours are unfinished: finish or delete some")
+    if awaited["theirs"] >= MAX_OPEN:
+        raise Conflict(f"{MAX_OPEN} uploads of yours are unfinished: finish or delete some")
     if new.length > room - awaited["bytes"]:
         raise NoSpace(
             f"there is no room for {new.length:,} bytes: {max(0, room - awaited['bytes']):,} are left beside "

@@ -19,21 +19,21 @@ from telecine.engine.webhooks.delivery_builder import AlertRules, Posted, post
 from telecine.engine.webhooks.subscriptions import FOREVER, Webhooks, letter_name, secret_of, signing_key
 from telecine.errors import BadSpec, NotFound, WrongState
 from telecine.facts import DAY, Instant, Json, Millis
+from telecine.json_text import storable
 from telecine.store import Ask, Row, Rows, Steps, Store
-from telecine.store.text import storable
 from telecine.world import World
 
 STATES = ("waiting", "done", "dead")
-MOST_HOSTS = 100
+MAX_HOSTS = 100
 ERROR_CHARS = 300
 DONE_KEPT: Millis = 3 * DAY
 DEAD_KEPT: Millis = 30 * DAY
 PRUNED_AT_ONCE = 1_000
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class DueDelivery:
     """A delivery that we hold, with all that is needed to send it."""
 
     id: int
@@ -99,30 +99,30 @@ class Deliveries:
 
     async def take(
         self, wanted: int, *, per_host: int, lease: Millis, limits: Mapping[str, int] | None = None
-    ) -> list[Letter]:
+    ) -> list[DueDelivery]:
         """Up to `wanted` letters that are due, at most so many on their way to one host; ours for `lease`."""
-        hosts = await self._store.read(lambda: _asked("delivery_hosts", {"lease": lease, "wanted": MOST_HOSTS}))
+        hosts = await self._store.read(lambda: _asked("delivery_hosts", {"lease": lease, "wanted": MAX_HOSTS}))
         free = {row["host"]: (limits or {}).get(row["host"], per_host) - row["busy"] for row in hosts}
         if not any(count > 0 for count in free.values()):
             return []
         rows, secret = await self._store.run(lambda: _taking(free, wanted, lease))
         return [_letter(row, secret) for row in rows]
 
-    async def taken(self, letter: Letter, status: int) -> bool:
+    async def taken(self, letter: DueDelivery, status: int) -> bool:
         """The receiver has it; False if it was no longer ours."""
         return await self._mark(letter, "done", status, None, 0)
 
-    async def later(self, letter: Letter, status: int | None, error: str, wait: Millis) -> bool:
+    async def later(self, letter: DueDelivery, status: int | None, error: str, wait: Millis) -> bool:
         return await self._mark(letter, "waiting", status, error, wait)
 
-    async def give_up(self, letter: Letter, status: int | None, error: str) -> bool:
+    async def give_up(self, letter: DueDelivery, status: int | None, error: str) -> bool:
         return await self._mark(letter, "dead", status, error, 0)
 
     async def switch_off(self, webhook_id: int) -> None:
         """Its receiver said that it is gone."""
         await self._store.run(lambda: _asked("webhook_disable", {"ids": [webhook_id]}))
 
-    async def _mark(self, letter: Letter, state: str, status: int | None, error: str | None, wait: Millis) -> bool:
+    async def _mark(self, letter: DueDelivery, state: str, status: int | None, error: str | None, wait: Millis) -> bool:
         said = None if error is None else storable(error)[:ERROR_CHARS]
         word = {"id": letter.id, "token": letter.token, "state": state, "status": status, "error": said, "wait": wait}
         return bool(await self._store.run(lambda: _asked("delivery_mark", word)))
@@ -180,12 +180,12 @@ class Deliveries:
 
 def _clear_heaps() -> Steps[None]:
     """A receiver that is dead for good must not fill the disk."""
-    rows = yield Ask("delivery_heaps", {"most": MOST_WAITING})
+    rows = yield Ask("delivery_heaps", {"most": MAX_WAITING})
     ids = [row["webhook_id"] for row in rows]
     if ids:
         yield Ask("webhook_disable", {"ids": ids})
         yield Ask(
-            "delivery_abandon", {"ids": ids, "error": f"the webhook was switched off: {MOST_WAITING} letters waited"}
+            "delivery_abandon", {"ids": ids, "error": f"the webhook was switched off: {MAX_WAITING} letters waited"}
         )
 
 
@@ -207,9 +207,9 @@ def _asked(name: str, params: Mapping[str, Any]) -> Steps[Sequence[Row]]:
     return list((yield Ask(name, params)))
 
 
-def _letter(row: Row, secret: str) -> Letter:
+def _letter(row: Row, secret: str) -> DueDelivery:
     same = ("id", "token", "tries", "kind", "host", "webhook_id", "url", "format")
-    return Letter(
+    return DueDelivery(
         **{name: row[name] for name in same},
         name=letter_name(secret, row["id"]),
         facts={"at": row["created_at"], **json.loads(row["body"])},

@@ -17,13 +17,13 @@ from telecine.engine.queries.job_view import loads, subject_of
 from telecine.engine.queries.view_models import Subject
 from telecine.engine.webhooks.subscriptions import KINDS, host_of
 from telecine.facts import Instant, Json, Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Rows, Steps, Write
-from telecine.store.text import dumps
 
 AT_ONCE = 500
 # Numbers that are passed in one look, most of them of events that nobody is told.
 SPAN = 20_000
-MOST_CHARS = 2_000
+MAX_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,7 @@ def facts_of(one: News) -> dict[str, Json]:
 
 def _short(data: dict[str, Json]) -> dict[str, Json]:
     """Messages of tools can be long; a letter is a notice."""
-    return {name: value[:MOST_CHARS] if isinstance(value, str) else value for name, value in data.items()}
+    return {name: value[:MAX_CHARS] if isinstance(value, str) else value for name, value in data.items()}
 
 
 def _news(row: Row) -> News:

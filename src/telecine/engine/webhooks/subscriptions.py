@@ -22,8 +22,8 @@ from telecine.engine.queries.timeline import after, limited, page
 from telecine.engine.queries.view_models import Page
 from telecine.errors import BadSpec, Conflict, NotFound, WrongState
 from telecine.facts import DAY, Instant, Millis
+from telecine.json_text import dumps
 from telecine.store import Ask, Row, Steps, Store
-from telecine.store.text import dumps
 from telecine.world import World
 
 Format = Literal["plain", "slack", "discord"]
@@ -31,11 +31,11 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 ENDS = ("job.completed", "job.failed", "job.cancelled")
 KINDS = ("job.created", "job.retried", *ENDS)
 
-MOST_OF_OWNER = 50
-MOST_OF_JOB = 10
+MAX_OF_OWNER = 50
+MAX_OF_JOB = 10
 # Of single jobs, all together: they go with their jobs, so this is what somebody can pile up in a month. Submits at the
 # same moment do not wait for each other, and may exceed it by what they bring.
-MOST_PASSING = 100_000
+MAX_PASSING = 100_000
 LONGEST_URL = 2_048
 LOWEST_PORT = 1_024
 WEB_PORTS = {"http": 80, "https": 443}
@@ -60,7 +60,7 @@ class WebhookView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class WebhookRequest:
     """What somebody wants to be told. No kinds: how jobs end."""
 
     url: str
@@ -71,7 +71,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class NewWebhook:
     """A new webhook. `key` signs what it gets; it is told once."""
 
     webhook: WebhookView
@@ -86,12 +86,12 @@ class Webhooks:
         self._world = world
         self._private = tuple(private)
 
-    async def add(self, wish: Wish, *, sees: str | None = None) -> Made:
+    async def add(self, wish: WebhookRequest, *, sees: str | None = None) -> NewWebhook:
         """Make one. `sees` is whose jobs the caller may name; None: everybody's."""
         fresh = self._world.secret()
         return await self._store.run(lambda: self.adding(wish, fresh, sees=sees))
 
-    def adding(self, wish: Wish, fresh: str, *, sees: str | None = None) -> Steps[Made]:
+    def adding(self, wish: WebhookRequest, fresh: str, *, sees: str | None = None) -> Steps[NewWebhook]:
         """The steps of it, for a transaction that does more. `fresh` is a secret, should the database have none yet."""
         self.check(wish)
         if wish.job_id is not None:
@@ -99,9 +99,9 @@ class Webhooks:
         wanted = row_of(wish)
         yield from room_for([wanted])
         [row] = yield Ask("webhook_add", wanted)
-        return Made(webhook=_view(row), key=shown_key(signing_key((yield from secret_of(fresh)), row["id"])))
+        return NewWebhook(webhook=_view(row), key=shown_key(signing_key((yield from secret_of(fresh)), row["id"])))
 
-    def check(self, wish: Wish) -> None:
+    def check(self, wish: WebhookRequest) -> None:
         """Refuse what could never be told."""
         check_url(wish.url, self._private)
         if unknown := [kind for kind in wish.kinds if kind not in KINDS]:
@@ -230,21 +230,21 @@ def room_for(wanted: Sequence[Row]) -> Steps[None]:
     if not jobs:
         yield Ask("webhook_turn", {"owner": owner})
         [row] = yield Ask("webhook_count", {"owner": owner})
-        if row["own"] >= MOST_OF_OWNER:
-            raise Conflict(f"there are {row['own']} webhooks, no more than {MOST_OF_OWNER} for one owner: delete one")
+        if row["own"] >= MAX_OF_OWNER:
+            raise Conflict(f"there are {row['own']} webhooks, no more than {MAX_OF_OWNER} for one owner: delete one")
         return
     there = {row["job_id"]: row["of_job"] for row in (yield Ask("webhook_counts", {"ids": list(jobs)}))}
     for job, count in jobs.items():
-        if (total := there.get(job, 0) + count) > MOST_OF_JOB:
-            raise Conflict(f"job {job} would have {total} webhooks, and no job more than {MOST_OF_JOB}: name fewer")
-    if (yield Ask("webhook_passing", {"owner": owner, "most": MOST_PASSING - jobs.total()})):
-        most = f"{MOST_PASSING:,}"
+        if (total := there.get(job, 0) + count) > MAX_OF_JOB:
+            raise Conflict(f"job {job} would have {total} webhooks, and no job more than {MAX_OF_JOB}: name fewer")
+    if (yield Ask("webhook_passing", {"owner": owner, "most": MAX_PASSING - jobs.total()})):
+        most = f"{MAX_PASSING:,}"
         raise Conflict(
             f"there are {most} webhooks of single jobs, no more for one owner: make one for all of your jobs"
         )
 
 
-def row_of(wish: Wish) -> dict[str, Any]:
+def row_of(wish: WebhookRequest) -> dict[str, Any]:
     """A wish as it is stored."""
     plain = {"owner": wish.owner, "url": wish.url, "format": wish.format, "job_id": wish.job_id}
     return {**plain, "kinds": dumps(tuple(dict.fromkeys(wish.kinds)) or ENDS)}

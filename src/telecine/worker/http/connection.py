@@ -30,7 +30,7 @@ from telecine.errors import (
     Unreachable,
     WorkerGone,
 )
-from telecine.store.text import dumps
+from telecine.json_text import dumps
 from telecine.wire.registration import WireVersion
 from telecine.worker.contact import ShutOut
 

@@ -116,7 +116,7 @@ async def _registered_flows(parts: Parts) -> list[Flow]:
 
     flows = [flow for flow in installed_flows(parts.settings) if flow.name == NAME]
     for flow in flows:
-        await parts.engine.register(flow)
+        await parts.engine.jobs.register(flow)
     return flows
 
 

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from telecine.api.http.problems import problem
 from telecine.api.http.ranges import UnsatisfiableRange, is_known, is_other, range_in
 from telecine.artifacts import Artifacts
-from telecine.engine.queries.published_files import File
+from telecine.engine.queries.published_files import PublishedFile
 from telecine.errors import ArtifactDamaged, NotFound
 
 TYPES = {
@@ -51,7 +51,9 @@ def send_text(asked: Asked, text: bytes, kind: str, headers: dict[str, str]) -> 
     return Response(text, media_type=TYPES[kind], headers=headers)
 
 
-async def send_file(asked: Asked, file: File, kind: str, headers: dict[str, str], artifacts: Artifacts) -> Response:
+async def send_file(
+    asked: Asked, file: PublishedFile, kind: str, headers: dict[str, str], artifacts: Artifacts
+) -> Response:
     etag = f'"{file.sha256}"'
     headers = {**headers, "ETag": etag, "Accept-Ranges": "bytes"}
     if is_other(asked.headers, etag):
@@ -76,7 +78,7 @@ async def send_file(asked: Asked, file: File, kind: str, headers: dict[str, str]
     return StreamingResponse(content, status_code=status, headers=headers, media_type=TYPES[kind])
 
 
-async def _opened(file: File, start: int, length: int, artifacts: Artifacts) -> AsyncIterator[bytes]:
+async def _opened(file: PublishedFile, start: int, length: int, artifacts: Artifacts) -> AsyncIterator[bytes]:
     """The bytes; what is wrong with them is said before the first of them is sent."""
     path = artifacts.path(file.key)
     if path is not None:
@@ -85,7 +87,7 @@ async def _opened(file: File, start: int, length: int, artifacts: Artifacts) -> 
     return _from_afar(file, start, length, first, artifacts=artifacts)
 
 
-def _open(path: str, file: File) -> FileIO:
+def _open(path: str, file: PublishedFile) -> FileIO:
     """As an object: a viewer may leave before the first byte, and then nobody else would close it."""
     try:
         found = FileIO(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
@@ -110,7 +112,7 @@ async def _from_disk(found: FileIO, start: int, length: int) -> AsyncIterator[by
 
 
 async def _from_afar(
-    file: File, start: int, length: int, first: bytes, *, artifacts: Artifacts
+    file: PublishedFile, start: int, length: int, first: bytes, *, artifacts: Artifacts
 ) -> AsyncIterator[bytes]:
     yield first
     at, end = start + len(first), start + length

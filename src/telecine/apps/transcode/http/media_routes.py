@@ -25,7 +25,7 @@ from telecine.apps.transcode.http.media_bytes import TYPES, Asked, send_file, se
 from telecine.apps.transcode.http.media_state import room_of
 from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.stages.package import MASTER
-from telecine.engine.queries.published_files import File, Version
+from telecine.engine.queries.published_files import PublishedFile, PublishedVersion
 from telecine.facts import Status
 
 router = Router(tags=["media"])
@@ -120,7 +120,7 @@ async def film_that_grows(
     return send_text(_asked(request), text, "m3u8", _headers(viewer))
 
 
-async def _version(house: Here, viewer: Viewer, number: int | None) -> Version:
+async def _version(house: Here, viewer: Viewer, number: int | None) -> PublishedVersion:
     version = await room_of(house).watching.version(viewer.video, number)
     if version is None:
         raise viewer.nothing()
@@ -128,7 +128,7 @@ async def _version(house: Here, viewer: Viewer, number: int | None) -> Version:
     return version
 
 
-async def _sent(house: Here, viewer: Viewer, file: File | None, request: Request) -> Response:
+async def _sent(house: Here, viewer: Viewer, file: PublishedFile | None, request: Request) -> Response:
     kind = "" if file is None else file.name.rpartition(".")[2]
     if file is None or kind not in TYPES:
         raise viewer.nothing()

@@ -10,7 +10,7 @@ from telecine.apps.transcode.names import KIND
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.videos import links
 from telecine.apps.transcode.videos.playlist_cache import Screening
-from telecine.engine.queries.published_files import Watching, secret_and_time
+from telecine.engine.queries.published_files import PublishedFiles
 from telecine.facts import Instant
 
 ROOM = "media"
@@ -19,7 +19,7 @@ ROOM = "media"
 @dataclass(slots=True)
 class Room:
     house: House
-    watching: Watching
+    watching: PublishedFiles
     screening: Screening
     _secret: str | None = field(default=None, repr=False)
 
@@ -30,13 +30,13 @@ class Room:
         return self._secret
 
     async def signing(self) -> tuple[str, Instant]:
-        return await secret_and_time(self.house.engine.store, self.house.world, links.SECRET)
+        return await self.house.engine.queries.secret_and_time(links.SECRET)
 
 
 def room_of(house: House) -> Room:
     if ROOM not in house.rooms:
-        watching = Watching(house.engine.store, KIND)
-        screening = Screening(house.engine.views, house.artifacts, house.world.mono)
+        watching = house.engine.published_files(KIND)
+        screening = Screening(house.engine.queries, house.artifacts, house.world.mono)
         house.rooms[ROOM] = Room(house, watching, screening)
     room: Room = house.rooms[ROOM]
     return room

@@ -30,7 +30,6 @@ from telecine.apps.transcode.videos.start import begin
 from telecine.apps.transcode.videos.status import VideoStatus
 from telecine.apps.transcode.videos.video_view import Video, page_of, videos_of
 from telecine.engine.accounts.keys import Caller
-from telecine.engine.jobs import delete_subject
 from telecine.engine.queries.view_models import Page
 from telecine.errors import NotAllowed
 from telecine.wire.scalars import WHOLE
@@ -200,7 +199,7 @@ async def let_version_go(video_id: VideoPath, number: NumberPath, who: Owner, ho
 async def delete_video(video_id: VideoPath, who: Owner, house: Here) -> Response:
     """Delete it: its jobs are cancelled, nobody sees it any more, its bytes go when the last worker has let go."""
     await _mine(house, who, video_id)
-    await delete_subject.delete(house.engine, (KIND, video_id), actor=actor(who))
+    await house.engine.subjects.delete((KIND, video_id), actor=actor(who))
     return Response(status_code=204)
 
 
@@ -211,7 +210,7 @@ async def _keep(house: House, who: Caller, video_id: str, number: int, wanted: b
 
 
 async def _mine(house: House, who: Caller, video_id: str) -> None:
-    found = await house.engine.subject(KIND, video_id)
+    found = await house.engine.subjects.get(KIND, video_id)
     visible(who, found.owner, _none(video_id))
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 
 from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.videos.recorded_facts import plan_of
 from telecine.engine import Engine
-from telecine.engine.maintenance.retention import free_unfinished
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.facts import Status
 
@@ -26,13 +24,13 @@ class Tidying:
     async def look(self) -> int:
         """Free some; how many files that were."""
         wanted = JobFilter(flow=NAME, status=Status.FAILED)
-        page = await self._engine.views.jobs(wanted, cursor=self._cursor, limit=AT_ONCE)
+        page = await self._engine.queries.jobs(wanted, cursor=self._cursor, limit=AT_ONCE)
         self._cursor = page.next
         return sum([await self._free(line.id, line.generation) for line in page.items])
 
     async def _free(self, job_id: int, generation: int) -> int:
         """Of a task that has not ended well, the segments of each rung or track that is not whole."""
-        views = self._engine.views
+        views = self._engine.queries
         plan = await plan_of(views, job_id)
         counts: Counter[str] = Counter()
         for one in await views.tally(job_id):
@@ -42,5 +40,4 @@ class Tidying:
         partial_ones = [name for name, files in counts.items() if 0 < files < plan.segments]
         if not partial_ones:
             return 0
-        steps = partial(free_unfinished, job_id, generation, partial_ones)
-        return len(await self._engine.store.run(steps))
+        return await self._engine.jobs.free_unfinished(job_id, generation, partial_ones)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from telecine.apps.transcode.stages.recorded_rows import INIT, Recorded
 from telecine.apps.transcode.videos.recorded_facts import Recording
 from telecine.artifacts import Artifacts
-from telecine.engine.queries.views import Views
+from telecine.engine.queries.query_operations import Queries
 from telecine.errors import NotFound, TelecineError
 from telecine.facts import Kept
 from telecine.media.hls.export import Export, FolderBusy
@@ -30,7 +30,7 @@ class Showing:
     it has read and shown, and all that grows with the film is done in a thread: a worker may live on the same loop.
     """
 
-    def __init__(self, views: Views, artifacts: Artifacts, job_id: int, folder: Path, *, film: str = "") -> None:
+    def __init__(self, views: Queries, artifacts: Artifacts, job_id: int, folder: Path, *, film: str = "") -> None:
         self._views = views
         self._artifacts = artifacts
         self._job_id = job_id

@@ -14,18 +14,14 @@ from telecine.apps.transcode.videos.source_policy import check_wishes
 from telecine.apps.transcode.videos.start import LOOK_BACK, is_there, mark_of, video_id
 from telecine.apps.transcode.videos.upload_check import looker_of
 from telecine.engine import Engine, Submission
-from telecine.engine.jobs import job_rows
-from telecine.engine.jobs.delete_subject import gone_since
-from telecine.engine.jobs.submit import Submitted, priority_of, submit
-from telecine.engine.maintenance.artifact_gc import put_freed
+from telecine.engine.jobs.submit import priority_of
 from telecine.engine.queries.job_lists import JobFilter
-from telecine.engine.uploads.records import How, Upload, done, held
+from telecine.engine.uploads.records import Upload
+from telecine.engine.uploads.submit_upload import submit_upload
 from telecine.errors import BadSpec
 from telecine.facts import JobId, Status
-from telecine.graph import Graph
 from telecine.json_limits import check_json
 from telecine.settings import Settings
-from telecine.store import Ask, Steps
 from telecine.wiring import Parts
 
 # What browsers' clients say of a file by themselves, and what senders remark for their own use.
@@ -93,7 +89,7 @@ def _value(key: str, text: str) -> Any:
     return text
 
 
-# -- The transaction ---------------------------------------------------------------------------------
+# -- The submit --------------------------------------------------------------------------------------
 
 
 async def become(engine: Engine, upload: Upload, sha256: str) -> None:
@@ -105,7 +101,7 @@ async def become(engine: Engine, upload: Upload, sha256: str) -> None:
     priority = wishes.pop("priority", "normal")
     spec = parse({**wishes, "source": f"{UPLOAD}{upload.id}", "sha256": sha256, "size": upload.length})
     video = video_id(spec, upload.owner)
-    deleted = await gone_since(engine, (KIND, video))
+    deleted = await engine.subjects.deleted_at((KIND, video))
     before = await _made_before(engine, spec, video, upload.owner) if deleted is None else None
     one = Submission(
         flow=NAME,
@@ -115,52 +111,16 @@ async def become(engine: Engine, upload: Upload, sha256: str) -> None:
         priority=priority,
         dedupe_key=mark_of(spec) if deleted is None else None,
     )
-    flow = await engine.flow_row(NAME)
-    lanes = await engine.store.run(lambda: _become(upload, sha256, before, (one, *flow)))
-    engine.bell.ring(lanes)
-
-
-def _become(
-    upload: Upload, sha256: str, before: JobId | None, wanted: tuple[Submission, int, Graph]
-) -> Steps[frozenset[str]]:
-    if (yield from held(upload.id)) is None:
-        return frozenset()  # somebody else did it, or refused it
-    assert wanted[0].subject is not None
-    kind, video = wanted[0].subject
-    if before is not None and (yield Ask("gone_at", {"kind": kind, "id": video})):
-        before = None  # deleted since we looked: these bytes are the only ones
-    answer = Submitted(before, False) if before is not None else None
-    if answer is None:
-        answer, video = yield from _submitted(wanted, video)
-    how: How = "submitted" if answer.created else "continued" if before is None else "made before"
-    if not answer.created:
-        yield from put_freed([f"uploads/{upload.id}/"])
-    yield from done(upload.id, sha256, (answer.job_id, video), how)
-    return answer.lanes if answer.created else frozenset()
-
-
-def _submitted(wanted: tuple[Submission, int, Graph], video: str) -> Steps[tuple[Submitted, str]]:
-    """A new job, or an unfinished one that does the same, perhaps under another name; and of which video.
-
-    One that winds down will not do it: it is left aside.
-    """
-    [answer] = yield from submit([wanted])
-    if answer.created:
-        return answer, video
-    [twin] = yield from job_rows.hold([answer.job_id])
-    if twin["outcome"] is None and not (twin["cancel_asked"] or twin["failing"] or twin["stopped"]):
-        return answer, str(twin["subject_id"])
-    [answer] = yield from submit([(wanted[0]._replace(dedupe_key=None), *wanted[1:])])
-    return answer, video
+    await submit_upload(engine, upload, sha256, one, before)
 
 
 async def _made_before(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> JobId | None:
     """The job that has made this already, if its result is still there."""
-    page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
+    page = await engine.queries.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
     for line in page.items:
         if line.status != Status.COMPLETED:
             continue
-        job = await engine.views.job(line.id)
+        job = await engine.queries.job(line.id)
         asked = parse(job.spec)
         if asked.sha256 == spec.sha256 and digest(asked) == digest(spec) and await is_there(engine, job):
             return JobId(job.id)

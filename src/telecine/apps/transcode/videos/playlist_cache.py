@@ -25,7 +25,7 @@ from telecine.apps.transcode.stages.recorded_rows import INIT, Recorded, collect
 from telecine.apps.transcode.stages.stage_inputs import PLAN
 from telecine.apps.transcode.videos.recorded_facts import Recording
 from telecine.artifacts import Artifacts
-from telecine.engine.queries.views import Views
+from telecine.engine.queries.query_operations import Queries
 from telecine.errors import NotFound
 from telecine.facts import Shelved, Status
 from telecine.media.hls import playlists
@@ -46,7 +46,7 @@ PIECES = "s"
 class Screening:
     """Makes the lists of films, for as many viewers as there are."""
 
-    def __init__(self, views: Views, artifacts: Artifacts, mono: Callable[[], float]) -> None:
+    def __init__(self, views: Queries, artifacts: Artifacts, mono: Callable[[], float]) -> None:
         self._views = views
         self._artifacts = artifacts
         self._mono = mono
@@ -81,7 +81,7 @@ class Screening:
 class Preview:
     """One job's film while it grows. Whoever asks within half a second of another gets the same answer."""
 
-    def __init__(self, views: Views, job_id: int, mono: Callable[[], float]) -> None:
+    def __init__(self, views: Queries, job_id: int, mono: Callable[[], float]) -> None:
         self._views = views
         self._job_id = job_id
         self._mono = mono

@@ -10,9 +10,9 @@ from typing import Literal
 from telecine.apps.transcode.plan import Plan
 from telecine.apps.transcode.videos.recorded_facts import dropped_of, plan_of
 from telecine.apps.transcode.videos.status import step_of
-from telecine.engine.queries.inventory import Count
+from telecine.engine.queries.inventory import ArtifactCount
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.view_models import JobView
-from telecine.engine.queries.views import Views
 from telecine.facts import SECOND, Instant, Json, Millis, Status
 
 QualityStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
@@ -61,17 +61,21 @@ class Progress:
     warnings: tuple[str, ...] = ()
 
 
-async def progress_of(views: Views, job_id: int) -> Progress:
-    """The job as it stands; everything in it was recorded by somebody."""
-    job = await views.job(job_id)
-    plan = await plan_of(views, job_id)
+async def progress_of(views: Queries, job_id: int) -> Progress:
+    """The progress of a job, from what its tasks have recorded."""
+    return await progress_of_view(views, await views.job(job_id))
+
+
+async def progress_of_view(views: Queries, job: JobView) -> Progress:
+    """The same, for a job that was read already."""
+    plan = await plan_of(views, job.id)
     if plan is None:
         return _without_plan(job)
-    counts = {one.folder: one for one in await views.tally(job_id) if one.stage in ("audio", plan.video_stage)}
+    counts = {one.folder: one for one in await views.tally(job.id) if one.stage in ("audio", plan.video_stage)}
     dropped = await dropped_of(views, job)
     found = tuple(qualities(plan, counts, dropped, job))
     share = _share(job, plan, found)
-    worked = await views.worked(job_id)
+    worked = await views.worked(job.id)
     eta, speed = _pace(job, plan, share, worked)
     return Progress(
         job_id=job.id,
@@ -102,7 +106,9 @@ def _without_plan(job: JobView) -> Progress:
     return Progress(job_id=job.id, status=job.status, step=_step(job), percent=percent, qualities=(), error=job.error)
 
 
-def qualities(plan: Plan, counts: Mapping[str, Count], dropped: Mapping[str, str], job: JobView) -> Iterable[Quality]:
+def qualities(
+    plan: Plan, counts: Mapping[str, ArtifactCount], dropped: Mapping[str, str], job: JobView
+) -> Iterable[Quality]:
     """Rungs from small to large, then tracks, then what the source is too small for."""
     for rung in plan.rungs:
         yield _quality(plan, (rung.name, (rung.width, rung.height)), counts.get(rung.name), dropped, job)
@@ -115,7 +121,7 @@ def qualities(plan: Plan, counts: Mapping[str, Count], dropped: Mapping[str, str
 def _quality(
     plan: Plan,
     about: tuple[str, tuple[int, int] | None],
-    count: Count | None,
+    count: ArtifactCount | None,
     dropped: Mapping[str, str],
     job: JobView,
 ) -> Quality:

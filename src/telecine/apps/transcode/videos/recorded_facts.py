@@ -7,14 +7,14 @@ import asyncio
 from telecine.apps.transcode.plan import Plan
 from telecine.apps.transcode.stages.recorded_rows import STAGES, Recorded, collect, dropped_by
 from telecine.apps.transcode.stages.stage_inputs import PLANNERS
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.view_models import JobView
-from telecine.engine.queries.views import Views
 from telecine.errors import NotFound
 from telecine.facts import Shelved
 from telecine.media.plain_json import from_plain
 
 
-async def plan_of(views: Views, job_id: int) -> Plan | None:
+async def plan_of(views: Queries, job_id: int) -> Plan | None:
     """The plan, once there is one."""
     for stage in reversed(PLANNERS):
         try:
@@ -26,7 +26,7 @@ async def plan_of(views: Views, job_id: int) -> Plan | None:
     return None
 
 
-async def dropped_of(views: Views, job: JobView) -> dict[str, str]:
+async def dropped_of(views: Queries, job: JobView) -> dict[str, str]:
     """Optional rungs that were given up, and why. A long film has more chunks than `job` shows: `package` knows all."""
     try:
         packaged = await views.result(job.id, "package")
@@ -38,7 +38,7 @@ async def dropped_of(views: Views, job: JobView) -> dict[str, str]:
 class Recording:
     """What one job has recorded, read again and again while it grows: a look costs what is new, not the whole film."""
 
-    def __init__(self, views: Views, job_id: int) -> None:
+    def __init__(self, views: Queries, job_id: int) -> None:
         self._views = views
         self._job_id = job_id
         self._known: dict[int, Shelved] = {}

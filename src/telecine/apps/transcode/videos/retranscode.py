@@ -21,16 +21,16 @@ async def retranscode(
     engine: Engine, video_id: str, wishes: Mapping[str, Json] | None = None, *, priority: int | str = "normal"
 ) -> Begun:
     """A new job with the wishes of the last one, but for these. One at a time: `WrongState` while another is open."""
-    video = await engine.subject(KIND, video_id)
+    video = await engine.subjects.get(KIND, video_id)
     last = _last(video)
-    before = parse((await engine.views.job(last)).spec)
+    before = parse((await engine.queries.job(last)).spec)
     kept = before.model_dump(exclude_defaults=True, exclude={"qualities"})
     spec = parse({**kept, **{name: value for name, value in (wishes or {}).items() if name not in FIXED}})
     if before.qualities is None and spec.ladder == before.ladder:
         await _check_rungs(engine, last, spec.qualities or ())
     if video.open_job is not None:
         raise _busy(video.open_job.id)
-    [answer] = await engine.submit_many(
+    [answer] = await engine.jobs.submit_many(
         [
             Submission(
                 flow=NAME,
@@ -53,7 +53,7 @@ def _busy(job_id: int) -> WrongState:
 
 async def _check_rungs(engine: Engine, job_id: int, wanted: Sequence[str]) -> None:
     """Refuse qualities that this film cannot have: the last job, which made all that it could, tells which it can."""
-    plan = await plan_of(engine.views, job_id) if wanted else None
+    plan = await plan_of(engine.queries, job_id) if wanted else None
     known = [] if plan is None else [rung.name for rung in plan.rungs]
     if known and (unknown := next((name for name in wanted if name not in known), None)):
         raise BadSpec(

@@ -13,7 +13,6 @@ from telecine.apps.transcode.names import KIND, MOVED, NAME
 from telecine.apps.transcode.spec import TranscodeSpec, digest, parse
 from telecine.apps.transcode.videos.recorded_facts import plan_of
 from telecine.engine import Engine, Submission
-from telecine.engine.jobs.delete_subject import gone_since
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.engine.queries.view_models import JobView
 from telecine.errors import BadSpec, MediaRefused, NotFound
@@ -50,7 +49,7 @@ async def begin(
     if spec.sha256 is None and not is_remote(spec.source):
         spec = spec.model_copy(update={"sha256": await _hash(Path(spec.source), told)})
     video = video_id(spec, owner)
-    deleted = await gone_since(engine, (KIND, video))
+    deleted = await engine.subjects.deleted_at((KIND, video))
     found = None if deleted is not None else await _twin(engine, spec, video, owner)
     if again and found is not None and Status(found.status).is_final:
         found = None  # it was made; one that is still being made goes on
@@ -68,13 +67,13 @@ async def begin(
         within=owner or None,
         priority=priority,
     )
-    [answer] = await engine.submit_many([submission])
+    [answer] = await engine.jobs.submit_many([submission])
     if answer.created:
         return Begun(answer.job_id, video, "submitted")
     # Under way by another name of the same file.
-    twin = await engine.views.job(answer.job_id)
+    twin = await engine.queries.job(answer.job_id)
     if _is_ending(twin):
-        [answer] = await engine.submit_many([submission._replace(dedupe_key=f"{mark}:{twin.id}")])
+        [answer] = await engine.jobs.submit_many([submission._replace(dedupe_key=f"{mark}:{twin.id}")])
         return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
     await _find_again(engine, twin, spec)
     return Begun(twin.id, twin.subject[1] if twin.subject else video, await _go_on(engine, twin))
@@ -83,14 +82,14 @@ async def begin(
 async def _find_again(engine: Engine, job: JobView, spec: TranscodeSpec) -> None:
     """Tell a job whose source was moved where it is now; its handlers believe it by its hash."""
     if job.status != Status.COMPLETED and parse(job.spec).source != spec.source and job.subject is not None:
-        await engine.learn(job.subject, job.owner, {MOVED: spec.source})
+        await engine.subjects.learn(job.subject, job.owner, {MOVED: spec.source})
 
 
 async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> JobView | None:
     """The newest job that was asked for the same."""
-    page = await engine.views.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
+    page = await engine.queries.jobs(JobFilter(flow=NAME, owner=owner, subject=(KIND, video)), limit=LOOK_BACK)
     for line in page.items:
-        job = await engine.views.job(line.id)
+        job = await engine.queries.job(line.id)
         if _is_ending(job):
             continue
         asked = parse(job.spec)
@@ -103,11 +102,11 @@ async def _twin(engine: Engine, spec: TranscodeSpec, video: str, owner: str) -> 
         if (
             asked.source != spec.source
             and job.status != Status.COMPLETED
-            and await plan_of(engine.views, job.id) is None
+            and await plan_of(engine.queries, job.id) is None
         ):
             # Nothing was made of it yet, and it would look for its source in the old place.
             if not Status(job.status).is_final:
-                await engine.cancel(JobId(job.id), reason="its source was moved; another job does this")
+                await engine.jobs.cancel(JobId(job.id), reason="its source was moved; another job does this")
             return None
         return job
     return None
@@ -123,7 +122,7 @@ async def is_there(engine: Engine, job: JobView) -> bool:
     """Whether its version still has its files: one that was replaced is freed after a while."""
     assert job.subject is not None
     try:
-        return any(version.job_id == job.id for version in (await engine.subject(*job.subject)).versions)
+        return any(version.job_id == job.id for version in (await engine.subjects.get(*job.subject)).versions)
     except NotFound:
         return False
 
@@ -132,7 +131,7 @@ async def _go_on(engine: Engine, job: JobView) -> How:
     """Asking again is a person's retry, also of a job that is still open but has just lost a worker."""
     if job.status == Status.COMPLETED:
         return "made before"
-    before = await engine.resume(JobId(job.id))
+    before = await engine.jobs.resume(JobId(job.id))
     if before is Status.COMPLETED:
         return "made before"
     return "opened again" if before.is_final else "continued"

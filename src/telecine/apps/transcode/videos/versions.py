@@ -11,7 +11,6 @@ from telecine.apps.transcode.stages.publish import facts_of
 from telecine.apps.transcode.stages.stage_inputs import PLAN
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
-from telecine.engine.jobs import versions
 from telecine.engine.queries.view_models import SubjectView, VersionView
 from telecine.errors import NotFound, WrongState
 from telecine.facts import Json, Shelved
@@ -25,20 +24,20 @@ async def roll_back(
 
     Refused if any of its files is gone. The video's facts go with it.
     """
-    video = await engine.subject(KIND, video_id)
+    video = await engine.subjects.get(KIND, video_id)
     version = _chosen(video, number)
-    files = await engine.views.of_version(version.id)
+    files = await engine.queries.of_version(version.id)
     if gone := await _missing(artifacts, files):
         raise WrongState(f"version {version.number} is not whole: {len(gone)} of its files are gone, first {min(gone)}")
     facts = await _facts(artifacts, files)
     who = (KIND, video_id)
-    await engine.store.run(lambda: versions.show(who, version.number, facts=facts, actor=actor))
+    await engine.subjects.show_version(who, version.number, facts=facts, actor=actor)
     return version.number
 
 
 async def keep(engine: Engine, video_id: str, number: int, wanted: bool = True, *, actor: str = "") -> bool:
     """Protect a version from retention, or let it go; False if it was so already."""
-    return await engine.store.run(lambda: versions.keep((KIND, video_id), number, wanted, actor=actor))
+    return await engine.subjects.keep_version((KIND, video_id), number, wanted, actor=actor)
 
 
 def _chosen(video: SubjectView, number: int | None) -> VersionView:

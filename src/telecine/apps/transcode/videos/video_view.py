@@ -8,12 +8,12 @@ from typing import Any
 from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.stages.pictures import THUMBS
-from telecine.apps.transcode.videos.progress import Progress, progress_of
+from telecine.apps.transcode.videos.progress import Progress, progress_of_view
 from telecine.apps.transcode.videos.status import Step, VideoStatus, beside, status_of, steps_of
 from telecine.engine import Engine
+from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.subjects import cursor_after
 from telecine.engine.queries.view_models import JobLine, Page, SubjectLine, VersionView
-from telecine.engine.queries.views import Views
 from telecine.errors import NotFound
 from telecine.facts import Instant, Json, Status
 
@@ -60,7 +60,7 @@ class VideoPage(Video):
 
 async def video_of(engine: Engine, video_id: str) -> Video:
     """One video; `NotFound` if nobody ever submitted it."""
-    return Video(**_plain(await engine.subject(KIND, video_id)))
+    return Video(**_plain(await engine.subjects.get(KIND, video_id)))
 
 
 async def videos_of(
@@ -75,7 +75,7 @@ async def videos_of(
     found: list[Video] = []
     looked_at = 0
     while True:
-        page = await engine.subjects(KIND, owner=owner, cursor=cursor, limit=limit)
+        page = await engine.subjects.list(KIND, owner=owner, cursor=cursor, limit=limit)
         for line in page.items:
             video = Video(**_plain(line))
             if status in (None, video.status):
@@ -95,37 +95,37 @@ def _plain(line: SubjectLine) -> dict[str, Any]:
 
 async def page_of(engine: Engine, video_id: str) -> VideoPage:
     """All that there is to say about a video."""
-    found = await engine.subject(KIND, video_id)
+    found = await engine.subjects.get(KIND, video_id)
     current = next((one for one in found.versions if one.current), None)
-    files = {} if current is None else await engine.views.named(current.id, MASTER, POSTER, THUMBS)
+    files = {} if current is None else await engine.queries.named(current.id, MASTER, POSTER, THUMBS)
     newest = next((line.id for line in (found.open_job, *found.jobs) if line is not None and line.flow == NAME), None)
     job_id = newest or (current.job_id if current is not None else None)
     return VideoPage(
         **_plain(found),
         versions=found.versions,
         jobs=found.jobs,
-        **({} if job_id is None else await _job(engine.views, job_id)),
+        **({} if job_id is None else await _job(engine.queries, job_id)),
         master=files.get(("package", MASTER)),
         poster=files.get(("poster", POSTER)),
         thumbnails=files.get(("sprites", THUMBS)),
     )
 
 
-async def _job(views: Views, job_id: int) -> dict[str, Any]:
+async def _job(views: Queries, job_id: int) -> dict[str, Any]:
     try:
         job = await views.job(job_id)
     except NotFound:  # put away and pruned since the subject was read
         return {}
     return {
         "source": job.spec.get("source") if isinstance(job.spec, dict) else None,
-        "progress": await progress_of(views, job_id),
+        "progress": await progress_of_view(views, job),
         "steps": steps_of(job.stages),
         "claim": await claim_of(views, job_id, job.status),
         "workers": tuple(worker.name or str(worker.id) for worker in job.workers),
     }
 
 
-async def claim_of(views: Views, job_id: int, status: str) -> str:
+async def claim_of(views: Queries, job_id: int, status: str) -> str:
     """A job in the six words for claims: claimed while a task of it is; else as the first that waits."""
     if Status(status).is_final:
         return "completed" if status == Status.COMPLETED else "failed"

@@ -19,11 +19,10 @@ from pathlib import Path
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.videos.start import begin
 from telecine.apps.transcode.videos.upload_check import Looker, looker_of
-from telecine.engine.maintenance.watch_folders import Watched
 from telecine.errors import LockHeld, MediaRefused, Refused
 from telecine.facts import MINUTE
+from telecine.json_text import is_storable
 from telecine.locks.guard import lock
-from telecine.store.text import is_storable
 from telecine.wiring import Parts, make_locks
 
 log = logging.getLogger(__name__)
@@ -80,7 +79,7 @@ class Watcher:
         self._engine = parts.engine
         self._mono = parts.world.mono
         self._settle = parts.settings.watch_settle_seconds
-        self._watched = Watched(parts.store)
+        self._watched = parts.engine.watched_files
         self._looker = looker
         self._since: dict[str, tuple[str, float]] = {}  # what files look like, and since when
         self._known: dict[str, str] = {}  # what they looked like when they were taken
@@ -187,7 +186,7 @@ async def _attend(parts: Parts, watcher: Watcher) -> None:
     locks, world = make_locks(parts), parts.world
     name = f"telecine/watch:{world.machine.hostname}:{watcher.folder}"[:250]
     while True:
-        with parts.engine.duties.at(f"look into {watcher.folder}"), suppress(LockHeld):  # of another server here
+        with parts.engine.outages.at(f"look into {watcher.folder}"), suppress(LockHeld):  # of another server here
             async with lock(locks, name, MINUTE, worker=parts.settings.worker_name, world=world):
                 await _look_on(parts, watcher)
         await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))
@@ -199,5 +198,5 @@ async def _look_on(parts: Parts, watcher: Watcher) -> None:
     while True:
         began = mono()
         await watcher.look()
-        parts.engine.duties.found(f"look into {watcher.folder}")
+        parts.engine.outages.found(f"look into {watcher.folder}")
         await asyncio.sleep(max(LOOK_SECONDS, SHARE * (mono() - began)))

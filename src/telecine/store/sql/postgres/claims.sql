@@ -9,10 +9,8 @@
 -- first is still under way, it waits for it at the worker's row and sees there that its request was the last one granted.
 -- Sets are handed on as arrays: joins between them would be planned as nested loops.
 -- `due` says whether something parked could be unparked by now: a claim that comes up short need not go and look.
--- With --+ it is claim_hinted: what is hinted at comes first, if it can be claimed like any other; then the walk. It says
--- the lane of each, too.
--- With --> it is claim_after: the walk begins behind the given place; if it finds too few, it goes through what is before it.
 -- The clock is read once: to read it costs more than to write what it says.
+-- `claim_hinted` and `claim_after` repeat most of it; a unit test compares the parts that must agree.
 with clock as materialized (
     select {now} as now
 ), due as materialized (
@@ -27,46 +25,20 @@ with clock as materialized (
     where exists (select 1 from me where request is distinct from :request)
       and not exists (select 1 from task where worker = :worker and state = 'running' and request = :request)
       and not exists (select 1 from flow f where f.name = l.flow and f.paused)
---+ ), hinted as materialized (
---+     select t.id, t.job_id, t.rank, t.flow_id from task t
---+     where t.id = any (:hinted::bigint[]) and t.state = 'ready' and not t.parked
---+       and t.lane = any (array(select lane from served))
---+       and not ((select yes from buried) and exists (
---+         select 1 from job_row j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
---+         where j.id = t.job_id and g.cleared_at is null))
---+     order by t.rank, t.id limit :wanted for no key update skip locked
 ), candidate as materialized (
     select c.id, c.job_id, c.rank, c.flow_id from served cross join lateral (
         select t.id, t.job_id, t.rank, t.flow_id from task t
         where t.lane = served.lane and t.state = 'ready' and not t.parked
-          --> and (t.rank, t.id) > (:after_rank::bigint, :after_id::bigint)
-          --+ and t.id <> all (array(select id from hinted))
-          -- What is of a deleted subject is passed over until somebody has cancelled it.
+          -- Tasks of a deleted subject are passed over until they are cancelled.
           and not ((select yes from buried) and exists (
             select 1 from job_row j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
             where j.id = t.job_id and g.cleared_at is null))
         order by t.rank, t.id
-        limit :wanted --+ - (select count(*) from hinted)
+        limit :wanted
         for no key update skip locked
     ) c
---> ), passed as materialized (
--->     select c.id, c.job_id, c.rank, c.flow_id from served cross join lateral (
--->         select t.id, t.job_id, t.rank, t.flow_id from task t
--->         where t.lane = served.lane and not t.parked and t.state = 'ready'
--->           and (t.rank, t.id) <= (:after_rank::bigint, :after_id::bigint)
--->           and not ((select yes from buried) and exists (
--->             select 1 from job_row j join subject_gone g on g.kind = j.subject_kind and g.id = j.subject_id
--->             where j.id = t.job_id and g.cleared_at is null))
--->         order by t.rank, t.id
--->         limit greatest(0, :wanted - (select count(*) from candidate))
--->         for no key update skip locked
--->     ) c
 ), picked as materialized (
-    --+ select id, job_id, flow_id from hinted union all (
-    select id, job_id, flow_id from (
-        select * from candidate --> union all select * from passed
-    ) c
-    order by rank, id limit :wanted --+ - (select count(*) from hinted) )
+    select id, job_id, flow_id from candidate order by rank, id limit :wanted
 ), begun as (
     update job_row j set status = case j.status when 'pending' then j.phase else j.status end,
         started_at = coalesce(j.started_at, (select now from clock))
@@ -85,7 +57,7 @@ with clock as materialized (
         stops_at = (select now from clock) + least(t.stall_ms, t.limit_ms), progress = null, note = null
     where t.id = any (array(select id from picked)) and t.job_id <> all (array(select id from halted))
     returning t.id, t.job_id, t.stage, t.position, t.token, t.tries, t.max_attempts, t.lease_until, t.input, t.kept,
-        t.limit_ms, t.rank, t.flow_id, t.spec, t.owner --+ , t.lane
+        t.limit_ms, t.rank, t.flow_id, t.spec, t.owner
 ), noted as (
     update worker set request = :request where id = :worker and exists (select 1 from granted)
 ), said as (
@@ -96,12 +68,12 @@ with clock as materialized (
 select g.id, g.job_id, g.stage, g.position, g.token, g.tries, g.max_attempts, g.lease_until, g.input, g.kept, g.limit_ms,
     coalesce(g.flow_id, j.flow_id) as flow_id, coalesce(g.spec, j.spec) as spec, coalesce(g.owner, j.owner) as owner,
     j.subject_kind, j.subject_id, g.flow_id is not null as lone,
-    g.rank, false as halted, (select yes from due) as due --+ , g.lane
+    g.rank, false as halted, (select yes from due) as due
 -- Each that was begun has its match. Said as a full join, which cannot be planned as a nested loop.
 from granted g full join begun j on j.id = g.job_id
 union all
 select p.id, p.job_id, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, 0, true,
-    (select yes from due) --+ , null
+    (select yes from due)
 from picked p where p.job_id = any (array(select id from halted))
 order by rank, id
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.store.text import exact
+from telecine.json_text import exact
 
 PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text())
 VALUES = st.recursive(PLAIN, lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner)))

@@ -1,2 +1,0 @@
--- In SQLite every job and every attempt has its row: nothing changes.
-select 1;
