@@ -15,7 +15,7 @@ from telecine.engine.leases.remote_workers import Remotes
 from telecine.errors import BadSpec
 from telecine.plural import counted
 from telecine.settings import Settings
-from telecine.wire.registration import Terms, listed_name
+from telecine.wire.registration import TermsResponse, listed_name
 from telecine.wiring import Parts, built_in_flows, make_scratch
 from telecine.wiring.observers import open_tracing
 from telecine.worker.contact import Contact
@@ -78,7 +78,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
         log.info("worker %s has left", listed)
 
 
-async def _terms(words: FarWords, barred: Barred, world: World) -> Terms:
+async def _terms(words: FarWords, barred: Barred, world: World) -> TermsResponse:
     """Wait for the server as long as it takes; a key that it does not know ends it."""
     asking = asyncio.ensure_future(insist(words.terms, world, Contact()))
     shut = asyncio.ensure_future(barred.wait())

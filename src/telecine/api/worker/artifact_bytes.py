@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import Header
-from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
@@ -31,7 +30,9 @@ from telecine.api.worker.worker_state import Here, Room
 from telecine.engine.accounts.keys import Caller
 from telecine.errors import Conflict, NoSpace, NotFound, Refused, TooLarge, Unreachable, is_full
 from telecine.facts import SECOND, Lease
-from telecine.wire.messages import Digest, Link, LinkSaid, Sha
+from telecine.wire.fields import Sha
+from telecine.wire.requests import LinkRequest
+from telecine.wire.responses import DigestResponse, LinkResponse, StoredResponse, UploadOffset
 from telecine.wire.scalars import BIGGEST, PathNumber
 
 router = Router(prefix="/api/worker", tags=["worker"])
@@ -44,20 +45,6 @@ OFFSET = "Upload-Offset"
 _RANGE = re.compile(r"bytes (\d{1,16})-(\d{1,16})/(\d{1,16})")
 
 Total = Annotated[str | None, Header(alias="Content-Range", description="bytes first-last/total")]
-
-
-class StoredSaid(BaseModel):
-    """The bytes are whole and stored."""
-
-    key: str
-    size: int
-    sha256: str
-
-
-class Coming(BaseModel):
-    """So much has come: go on there."""
-
-    offset: int
 
 
 class WrongOffset(Conflict):
@@ -77,8 +64,8 @@ class AlreadyKept(Conflict):
 
 @router.put(
     "/artifacts/{task}/{token}/{name:path}",
-    response_model=StoredSaid,
-    responses={**answers(401, 403, 409, 413, 422, 429, 503, 507), 202: {"model": Coming}},
+    response_model=StoredResponse,
+    responses={**answers(401, 403, 409, 413, 422, 429, 503, 507), 202: {"model": UploadOffset}},
 )
 async def put(
     task: PathNumber,
@@ -102,7 +89,7 @@ async def put(
             return answer(known)
         offset = await _receive(request, part, first, total)
         if offset < total:
-            return answer(Coming(offset=offset), status=202)
+            return answer(UploadOffset(offset=offset), status=202)
         return answer(await _store(part, key, sha256, room))
 
 
@@ -113,15 +100,15 @@ async def arrived(task: PathNumber, token: PathNumber, name: str, who: Worker, r
     return Response(headers={OFFSET: str(_size(room.part(lease, key)))})
 
 
-@router.post("/link", response_model=LinkSaid, responses=answers(401, 403, 409, 422, 429))
-async def link(said: Link, who: Worker, room: Here) -> Response:
+@router.post("/link", response_model=LinkResponse, responses=answers(401, 403, 409, 422, 429))
+async def link(said: LinkRequest, who: Worker, room: Here) -> Response:
     """An address in the bucket for the bytes of one artifact. It dies with the lease; what was recorded gets none."""
     lease, key = await _place(said.task_id, said.token, said.name, who, room)
     known = await room.remotes.recorded(lease.task_id, said.name)
     if known is not None and known.token == lease.token:
-        return answer(LinkSaid(key=key))
+        return answer(LinkResponse(key=key))
     seconds = room.house.engine.lease / SECOND + LINK_GRACE
-    return answer(LinkSaid(key=key, url=await room.house.artifacts.link(key, seconds)))
+    return answer(LinkResponse(key=key, url=await room.house.artifacts.link(key, seconds)))
 
 
 async def _place(task: int, token: int, name: str, who: Caller, room: Room) -> tuple[Lease, str]:
@@ -145,15 +132,15 @@ def _span(content_range: str | None, request: Request) -> tuple[int, int]:
     return first, total
 
 
-async def _known(lease: Lease, key: str, name: str, sha256: str, room: Room) -> StoredSaid | None:
+async def _known(lease: Lease, key: str, name: str, sha256: str, room: Room) -> StoredResponse | None:
     """What this attempt has recorded under this name, which stays as it is, or has stored: its answer was lost."""
     known = await room.remotes.recorded(lease.task_id, name)
     if known is None or known.token != lease.token:
         stored = room.received.get(key)
-        return StoredSaid(key=key, size=stored.size, sha256=sha256) if stored and stored.sha256 == sha256 else None
+        return StoredResponse(key=key, size=stored.size, sha256=sha256) if stored and stored.sha256 == sha256 else None
     if known.sha256 != sha256:
         raise AlreadyKept(f"{name!r} was recorded with other bytes, and an artifact never changes")
-    return StoredSaid(key=known.key, size=known.size, sha256=known.sha256)
+    return StoredResponse(key=known.key, size=known.size, sha256=known.sha256)
 
 
 async def _discard(request: Request) -> None:
@@ -216,7 +203,7 @@ async def _write(file: BinaryIO, held: bytearray) -> int:
     return await asyncio.to_thread(file.write, data) if data else 0
 
 
-async def _store(part: Path, key: str, sha256: str, room: Room) -> StoredSaid:
+async def _store(part: Path, key: str, sha256: str, room: Room) -> StoredResponse:
     artifacts = room.house.artifacts
     stored = await artifacts.put(key, part)
     await asyncio.to_thread(part.unlink)
@@ -225,7 +212,7 @@ async def _store(part: Path, key: str, sha256: str, room: Room) -> StoredSaid:
         room.received.pop(key, None)
         raise BadHash("the bytes that came do not hash to what was said: send them again")
     room.received.note(key, stored)
-    return StoredSaid(key=key, size=stored.size, sha256=stored.sha256)
+    return StoredResponse(key=key, size=stored.size, sha256=stored.sha256)
 
 
 def _size(part: Path) -> int:
@@ -269,7 +256,9 @@ async def stat_artifact(task: PathNumber, token: PathNumber, key: str, who: Work
     return Response(headers={"Content-Length": str(size)}, media_type="application/octet-stream")
 
 
-@router.get("/digest/{task}/{token}/{key:path}", response_model=Digest, responses=answers(401, 403, 404, 409, 429, 503))
+@router.get(
+    "/digest/{task}/{token}/{key:path}", response_model=DigestResponse, responses=answers(401, 403, 404, 409, 429, 503)
+)
 async def digest_artifact(task: PathNumber, token: PathNumber, key: str, who: Worker, room: Here) -> Response:
     """What an artifact hashes to now. Large ones take a while: ask again until there is a `sha256`."""
     size = await _sized(task, token, key, who, room)

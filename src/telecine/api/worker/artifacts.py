@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from telecine.api.http.auth import Worker
@@ -15,60 +12,44 @@ from telecine.api.worker.worker_state import Here, Room
 from telecine.artifacts import Stored, key_of
 from telecine.errors import Refused, Unreachable
 from telecine.facts import Kept, Lease
-from telecine.wire.convert import brief_to, kept_from, shelved_to
-from telecine.wire.messages import Keep, OfLease, Shelves
+from telecine.wire.convert import brief_to, kept_from
+from telecine.wire.requests import ArtifactsRequest, KeepRequest, LeaseRequest
+from telecine.wire.responses import ArtifactsResponse, BriefResponse
 
 router = Router(prefix="/api/worker", tags=["worker"])
 LEASED = answers(401, 403, 409, 422, 429)
 HASH_SECONDS = 20.0
 
 
-class BriefSaid(BaseModel):
-    """What a handler may read besides its own input."""
-
-    results: dict[str, Any]
-    kept: list[dict[str, Any]]
-    facts: dict[str, Any]
-    slots: int
-    labels: list[str]
-    retried: int
-
-
-class ShelvesSaid(BaseModel):
-    """Artifacts and checkpoints, with their places."""
-
-    shelved: list[dict[str, Any]]
-
-
 class BadArtifact(Refused):
     code = "bad_artifact"
 
 
-@router.post("/brief", response_model=BriefSaid, responses=LEASED)
-async def brief(said: OfLease, who: Worker, room: Here) -> Response:
+@router.post("/brief", response_model=BriefResponse, responses=LEASED)
+async def brief(said: LeaseRequest, who: Worker, room: Here) -> Response:
     """Results of the stages before, what earlier attempts have kept, facts about the subject."""
     lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
-    return answer(brief_to(await room.house.engine.brief(lease)), dict[str, Any])
+    return answer(brief_to(await room.house.engine.brief(lease)))
 
 
-@router.post("/artifacts", response_model=ShelvesSaid, responses=LEASED)
-async def artifacts(said: Shelves, who: Worker, room: Here) -> Response:
+@router.post("/artifacts", response_model=ArtifactsResponse, responses=LEASED)
+async def artifacts(said: ArtifactsRequest, who: Worker, room: Here) -> Response:
     """What these stages of the task's job have kept so far; none named: all."""
     lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
     found = await room.house.engine.artifacts(lease, said.stages)
-    return answer({"shelved": [shelved_to(one) for one in found]}, dict[str, Any])
+    return answer(ArtifactsResponse(shelved=found))
 
 
-@router.post("/published", response_model=ShelvesSaid, responses=LEASED)
-async def published(said: OfLease, who: Worker, room: Here) -> Response:
+@router.post("/published", response_model=ArtifactsResponse, responses=LEASED)
+async def published(said: LeaseRequest, who: Worker, room: Here) -> Response:
     """The artifacts of the version that the task's subject shows."""
     lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
     found = await room.house.engine.published(lease)
-    return answer({"shelved": [shelved_to(one) for one in found]}, dict[str, Any])
+    return answer(ArtifactsResponse(shelved=found))
 
 
 @router.post("/keep", status_code=204, response_class=Response, responses=answers(401, 403, 404, 409, 422, 429, 503))
-async def keep(said: Keep, who: Worker, room: Here) -> Response:
+async def keep(said: KeepRequest, who: Worker, room: Here) -> Response:
     """Record checkpoints, and artifacts whose bytes were stored before. Bytes are looked at first: `bad_segment`."""
     lease = await room.remotes.lease(who.key_id, said.task_id, said.token)
     items = [kept_from(item, said.token) for item in said.items]

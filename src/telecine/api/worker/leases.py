@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,22 +18,19 @@ from telecine.engine.leases.lease_operations import Totals
 from telecine.errors import LeaseLost, Refused
 from telecine.facts import Answer, Done, Holding, Lease, Mode, Orders, TaskId, Word
 from telecine.wire.convert import answer_to, fact_from, holding_from, lease_to, line_from, orders_to, word_from
-from telecine.wire.messages import (
-    Answers,
-    AnswerSaid,
-    Claim,
-    Complete,
-    Fail,
-    Heartbeat,
-    Leases,
-    Lines,
-    OrdersSaid,
-    Progress,
-    Release,
-    ReleasedSaid,
-    Settle,
-    Told,
+from telecine.wire.requests import (
+    ClaimRequest,
+    CompleteRequest,
+    FailRequest,
+    HeartbeatRequest,
+    LogLineMessage,
+    LogRequest,
+    ProgressRequest,
+    ReleasedMessage,
+    ReleaseRequest,
+    SettleRequest,
 )
+from telecine.wire.responses import AnswerMessage, ClaimResponse, OrdersResponse, SettleResponse
 
 router = Router(prefix="/api/worker", tags=["worker"])
 LEAST_REST, MOST_REST = 0.05, 1.0
@@ -46,15 +42,15 @@ class BadFact(Refused):
     code = "bad_fact"
 
 
-@router.post("/claim", response_model=Leases, responses=GONE)
-async def claim(said: Claim, who: Worker, room: Here, request: Request) -> Response:
+@router.post("/claim", response_model=ClaimResponse, responses=GONE)
+async def claim(said: ClaimRequest, who: Worker, room: Here, request: Request) -> Response:
     """Lease tasks. With `wait`, an empty answer comes only after so many seconds. A repeated request gets the same."""
     leases = await _claimed(said, who, room, request)
     room.grant(who, leases)
-    return answer(Leases(leases=[lease_to(lease) for lease in leases]))
+    return answer(ClaimResponse(leases=[lease_to(lease) for lease in leases]))
 
 
-async def _claimed(said: Claim, who: Caller, room: Room, request: Request) -> list[Lease]:
+async def _claimed(said: ClaimRequest, who: Caller, room: Room, request: Request) -> list[Lease]:
     house, lanes = room.house, tuple(sorted(said.lanes.items()))
     known = await room.worker(who, said.worker)
     end, rest = house.world.mono() + said.wait, 0.0
@@ -75,15 +71,15 @@ async def _claimed(said: Claim, who: Caller, room: Room, request: Request) -> li
             return []  # whoever asked is gone: a lease would be lost on it
 
 
-@router.post("/heartbeat", response_model=OrdersSaid, responses=GONE)
-async def heartbeat(said: Heartbeat, who: Worker, room: Here) -> Response:
+@router.post("/heartbeat", response_model=OrdersResponse, responses=GONE)
+async def heartbeat(said: HeartbeatRequest, who: Worker, room: Here) -> Response:
     """Renew exactly the leases that are named; orders come back. Log lines may ride along."""
     totals = Totals(load=said.load, done=said.done, failed=said.failed)
     return answer(await _beat(said, [holding_from(one) for one in said.held], totals, who, room))
 
 
-@router.post("/progress", response_model=OrdersSaid, responses=answers(401, 403, 409, 410, 422, 429))
-async def progress(said: Progress, who: Worker, room: Here) -> Response:
+@router.post("/progress", response_model=OrdersResponse, responses=answers(401, 403, 409, 410, 422, 429))
+async def progress(said: ProgressRequest, who: Worker, room: Here) -> Response:
     """A heartbeat about one task; `lease_lost` if it is not this worker's any more."""
     load = Totals(load=1)
     orders = await _beat(said, [holding_from(said)], load, who, room)
@@ -92,7 +88,9 @@ async def progress(said: Progress, who: Worker, room: Here) -> Response:
     return answer(orders)
 
 
-async def _beat(said: Heartbeat | Progress, held: list[Holding], totals: Totals, who: Caller, room: Room) -> OrdersSaid:
+async def _beat(
+    said: HeartbeatRequest | ProgressRequest, held: list[Holding], totals: Totals, who: Caller, room: Room
+) -> OrdersResponse:
     known = await room.worker(who, said.worker)
     orders: Orders = await room.house.engine.beat(known.id, held, totals)
     await _log(said.lines, who, room)
@@ -104,13 +102,13 @@ async def _beat(said: Heartbeat | Progress, held: list[Holding], totals: Totals,
 
 
 @router.post("/log", status_code=204, response_class=Response, responses=answers(401, 403, 422, 429))
-async def log(said: Lines, who: Worker, room: Here) -> Response:
+async def log(said: LogRequest, who: Worker, room: Here) -> Response:
     """Log lines and steps; those of attempts that are not this key's, or not current, are dropped."""
     await _log(said.lines, who, room)
     return Response(status_code=204)
 
 
-async def _log(lines: Sequence[Told], who: Caller, room: Room) -> None:
+async def _log(lines: Sequence[LogLineMessage], who: Caller, room: Room) -> None:
     if lines:
         mine = await room.owned(who, ((line.task_id, line.token) for line in lines))
         await room.house.engine.log([line_from(line) for line in lines if (line.task_id, line.token) in mine])
@@ -119,14 +117,14 @@ async def _log(lines: Sequence[Told], who: Caller, room: Room) -> None:
 # -- outcomes -------------------------------------------------------------------------------------------
 
 
-@router.post("/complete", response_model=AnswerSaid, responses=LOST)
-async def complete(said: Complete, who: Worker, room: Here) -> Response:
+@router.post("/complete", response_model=AnswerMessage, responses=LOST)
+async def complete(said: CompleteRequest, who: Worker, room: Here) -> Response:
     """The task has succeeded. Said again under the same token, it gets the same answer."""
     return await _settled_one(Word(TaskId(said.task_id), said.token, fact_from(said)), who, room)
 
 
-@router.post("/fail", response_model=AnswerSaid, responses=LOST)
-async def fail(said: Fail, who: Worker, room: Here) -> Response:
+@router.post("/fail", response_model=AnswerMessage, responses=LOST)
+async def fail(said: FailRequest, who: Worker, room: Here) -> Response:
     """The task could not be done: it is tried again, or is an error, as its stage says."""
     return await _settled_one(Word(TaskId(said.task_id), said.token, fact_from(said)), who, room)
 
@@ -138,16 +136,16 @@ async def _settled_one(word: Word, who: Caller, room: Room) -> Response:
     return answer(answer_to(found))
 
 
-@router.post("/settle", response_model=Answers, responses=answers(401, 403, 422, 429))
-async def settle(said: Settle, who: Worker, room: Here) -> Response:
+@router.post("/settle", response_model=SettleResponse, responses=answers(401, 403, 422, 429))
+async def settle(said: SettleRequest, who: Worker, room: Here) -> Response:
     """Many outcomes, of any kind, at once: an answer for each, in their order."""
     return _answered(await _settled([word_from(one) for one in said.words], who, room))
 
 
-@router.post("/release", response_model=Answers, responses=answers(401, 403, 422, 429))
-async def release(said: Release, who: Worker, room: Here) -> Response:
+@router.post("/release", response_model=SettleResponse, responses=answers(401, 403, 422, 429))
+async def release(said: ReleaseRequest, who: Worker, room: Here) -> Response:
     """Give tasks back unharmed."""
-    fact = fact_from(ReleasedSaid(reason=said.reason))
+    fact = fact_from(ReleasedMessage(reason=said.reason))
     return _answered(await _settled([Word(TaskId(task), token, fact) for task, token in said.leases], who, room))
 
 
@@ -173,5 +171,4 @@ def _check_facts(words: Sequence[Word], own: frozenset[str]) -> None:
 
 
 def _answered(found: Sequence[Answer]) -> Response:
-    told: Any = Answers(answers=[answer_to(one) for one in found])
-    return answer(told)
+    return answer(SettleResponse(answers=[answer_to(one) for one in found]))

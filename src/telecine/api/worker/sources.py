@@ -18,7 +18,7 @@ from telecine.api.worker.worker_state import Here, Room
 from telecine.artifacts import Moved, Stored
 from telecine.engine.accounts.keys import Caller
 from telecine.errors import NotFound
-from telecine.wire.messages import Digest, SourceSaid
+from telecine.wire.responses import DigestResponse, SourceResponse
 from telecine.wire.scalars import PathNumber
 
 router = Router(prefix="/api/worker", tags=["worker"])
@@ -26,14 +26,14 @@ LENT = answers(401, 403, 404, 409, 422, 429)
 HASH_SECONDS = 5.0
 
 
-@router.get("/source/{task}/{token}", response_model=SourceSaid, responses=LENT)
+@router.get("/source/{task}/{token}", response_model=SourceResponse, responses=LENT)
 async def stat_source(task: PathNumber, token: PathNumber, who: Worker, room: Here) -> Response:
     """Whether the source is there, how large it is, and what changes when somebody writes to it."""
     _, identity = await _lent(task, token, who, room)
-    return answer(SourceSaid(size=identity[0], identity=list(identity)))
+    return answer(SourceResponse(size=identity[0], identity=list(identity)))
 
 
-@router.get("/source/{task}/{token}/digest", response_model=Digest, responses=LENT)
+@router.get("/source/{task}/{token}/digest", response_model=DigestResponse, responses=LENT)
 async def digest_source(task: PathNumber, token: PathNumber, who: Worker, room: Here) -> Response:
     """Its SHA-256, computed once here. Large ones take a while: ask again until there is a `sha256`."""
     path, identity = await _lent(task, token, who, room)

@@ -12,12 +12,11 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel
 
 from telecine.artifacts import Moved, Stored
 from telecine.errors import ArtifactError, BadSpec, Conflict, Refused
 from telecine.flow import Lent
-from telecine.wire.messages import Digest, LinkSaid, SourceSaid
+from telecine.wire.responses import DigestResponse, LinkResponse, SourceResponse, StoredResponse, UploadOffset
 from telecine.worker.attempts import Attempt
 from telecine.worker.http.bucket_upload import send
 from telecine.worker.http.connection import Server, read
@@ -32,12 +31,6 @@ MOST_LINKED = 256 << 20
 MOST_FAILURES = 3  # in a row; then the bucket is not asked any more
 
 log = logging.getLogger(__name__)
-
-
-class StoredSaid(BaseModel):
-    key: str
-    size: int
-    sha256: str
 
 
 class _Parcel(NamedTuple):
@@ -74,10 +67,10 @@ class FarPlace:
         parcel = _Parcel(f"artifacts/{_of(attempt)}/{quote(name)}", path, own)
         answer = await self._sent(attempt, parcel, 0)
         while answer.status_code == ACCEPTED:
-            offset = int(answer.json()["offset"])
+            offset = read(UploadOffset, answer).offset
             moved(offset, own.size)
             answer = await self._sent(attempt, parcel, offset)
-        stored = read(StoredSaid, answer)
+        stored = read(StoredResponse, answer)
         if Stored(stored.size, stored.sha256) != own:
             raise ArtifactError(f"{name!r} was changed while it was stored")
         return stored.key, own
@@ -86,7 +79,7 @@ class FarPlace:
         """Straight into the bucket, if the server has an address for it that can be reached; else its key is None."""
         lease = attempt.lease
         body = {"task_id": lease.task_id, "token": lease.token, "name": name}
-        found = await while_held(attempt, self._world, name, partial(self._server.say, "link", LinkSaid, body))
+        found = await while_held(attempt, self._world, name, partial(self._server.say, "link", LinkResponse, body))
         if found.url is None:
             return None
         try:
@@ -165,7 +158,7 @@ class FarSource:
         self._attempt = attempt
 
     async def stat(self) -> tuple[int, ...]:
-        return tuple(read(SourceSaid, await self._ask("")).identity)
+        return tuple(read(SourceResponse, await self._ask("")).identity)
 
     async def digest(self, told: Callable[[float, float], None]) -> str:
         where = f"source/{_of(self._attempt)}/digest"
@@ -192,10 +185,12 @@ class FarSource:
 
 async def digested(
     server: Server, where: str, attempt: Attempt, world: World, moved: Callable[[int, int], None]
-) -> Digest:
+) -> DigestResponse:
     """Ask until the server has hashed it all; it says how far it is meanwhile."""
     while True:
-        found = read(Digest, await while_held(attempt, world, where, lambda: server.ask("GET", where, wait=10.0)))
+        found = read(
+            DigestResponse, await while_held(attempt, world, where, lambda: server.ask("GET", where, wait=10.0))
+        )
         moved(found.done, found.size)
         if found.sha256 is not None:
             return found

@@ -31,7 +31,7 @@ from telecine.errors import (
     WorkerGone,
 )
 from telecine.store.text import dumps
-from telecine.wire.registration import WireVersion
+from telecine.wire.registration import WireVersionMismatch
 from telecine.worker.contact import ShutOut
 
 CONNECT_SECONDS = 10.0
@@ -166,7 +166,7 @@ def _refusal(status: int, code: str, detail: str) -> TelecineError:
     if code == "bad_segment":
         return ChildFailed(detail, code=code)
     if code == "wire_version":
-        return WireVersion(detail)
+        return WireVersionMismatch(detail)
     if code.startswith(("source_", "not_media", "media_refused")):
         return MediaRefused(detail, code=code)
     # Too many requests, and what later servers may say, may pass.

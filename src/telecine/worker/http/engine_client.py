@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from pydantic import RootModel
-
 from telecine.engine.jobs.registration import Registration
 from telecine.engine.leases.lease_operations import NOTHING, Totals
 from telecine.errors import KeyInvalid
@@ -36,21 +34,23 @@ from telecine.wire.convert import (
     lease_from,
     line_to,
     orders_from,
-    shelved_from,
     word_to,
 )
-from telecine.wire.messages import MOST_LINES, Answers, Leases, OrdersSaid
-from telecine.wire.registration import NAME_HEADER, VERSION, Enlisted, Terms
+from telecine.wire.fields import MAX_LINES
+from telecine.wire.registration import NAME_HEADER, VERSION, EnlistResponse, TermsResponse
+from telecine.wire.responses import (
+    ArtifactsResponse,
+    BriefResponse,
+    ClaimResponse,
+    OrdersResponse,
+    SettleResponse,
+)
 from telecine.worker.artifact_place import Place
 from telecine.worker.http.artifact_client import FarPlace
-from telecine.worker.http.connection import Barred, Server, read
+from telecine.worker.http.connection import Barred, M, Server, read
 from telecine.world import World
 
 log = logging.getLogger(__name__)
-
-
-class _Anything(RootModel[dict[str, Any]]):
-    """An object whose parts are read by `values`."""
 
 
 WAIT = 20.0  # seconds that an idle worker's question stays open; proxies cut what is silent for longer
@@ -80,9 +80,9 @@ class FarWords:
         """From now on no claim waits: the worker is about to leave."""
         self._hurry.set()
 
-    async def terms(self) -> Terms:
+    async def terms(self) -> TermsResponse:
         answer = await self._server.ask("GET", "terms")
-        found = read(Terms, answer)
+        found = read(TermsResponse, answer)
         self.key_name = unquote(answer.headers.get(NAME_HEADER, ""))
         self._far.links = found.links
         return found
@@ -93,7 +93,9 @@ class FarWords:
         self._enlisting = self._enlisting or self._world.new_id()
         said = ("name", "hostname", "lanes", "slots", "release", "labels", "capabilities", "metadata")
         body = {name: getattr(registration, name) for name in said}
-        found = await self._server.say("enlist", Enlisted, {"version": VERSION, "request": self._enlisting, **body})
+        found = await self._server.say(
+            "enlist", EnlistResponse, {"version": VERSION, "request": self._enlisting, **body}
+        )
         self._enlisting = None
         return WorkerId(found.worker)
 
@@ -101,14 +103,14 @@ class FarWords:
         """Waits at the server; whoever leaves meanwhile asks once more: it may have been granted something."""
         body = {"worker": worker, "request": request, "lanes": dict(lanes), "wanted": min(wanted, 1_000)}
         self.fruitless, began, wait = True, self._world.mono(), 0.0 if self._hurry.is_set() else self._wait
-        asking = asyncio.ensure_future(self._server.say("claim", Leases, {**body, "wait": wait}, wait=wait))
+        asking = asyncio.ensure_future(self._server.say("claim", ClaimResponse, {**body, "wait": wait}, wait=wait))
         hurried = asyncio.ensure_future(self._hurry.wait())
         try:
             await asyncio.wait({asking, hurried}, return_when=asyncio.FIRST_COMPLETED)
             if wait and not asking.done():
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
-                found = await self._server.say("claim", Leases, {**body, "wait": 0.0})
+                found = await self._server.say("claim", ClaimResponse, {**body, "wait": 0.0})
             else:
                 found = await asking
         finally:
@@ -121,23 +123,21 @@ class FarWords:
         return True
 
     async def brief(self, lease: Lease) -> Brief:
-        return brief_from(await self._about("brief", lease))
+        return brief_from(await self._about("brief", BriefResponse, lease))
 
     async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
-        found = await self._about("artifacts", lease, stages=list(stages))
-        return [shelved_from(one) for one in found["shelved"]]
+        return (await self._about("artifacts", ArtifactsResponse, lease, stages=list(stages))).shelved
 
     async def published(self, lease: Lease) -> list[Shelved]:
-        return [shelved_from(one) for one in (await self._about("published", lease))["shelved"]]
+        return (await self._about("published", ArtifactsResponse, lease)).shelved
 
-    async def _about(self, word: str, lease: Lease, **more: Any) -> dict[str, Any]:
-        found = await self._server.say(word, _Anything, {"task_id": lease.task_id, "token": lease.token, **more})
-        return found.root
+    async def _about(self, word: str, kind: type[M], lease: Lease, **more: Any) -> M:
+        return await self._server.say(word, kind, {"task_id": lease.task_id, "token": lease.token, **more})
 
     async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NOTHING) -> Orders:
         counts = {"load": totals.load, "done": totals.done, "failed": totals.failed}
         body = {"worker": worker, "held": [holding_to(one) for one in held], **counts}
-        said = await self._server.say("heartbeat", OrdersSaid, body)
+        said = await self._server.say("heartbeat", OrdersResponse, body)
         if said.why is not None and said.why != self._told:
             self._told = said.why
             log.warning("%s; until then it gets no more work", said.why)
@@ -147,11 +147,11 @@ class FarWords:
         await self._server.tell("keep", {"task_id": task_id, "token": token, "items": [kept_to(one) for one in items]})
 
     async def log(self, lines: Sequence[Line]) -> None:
-        for start in range(0, len(lines), MOST_LINES):
-            await self._server.tell("log", {"lines": [line_to(line) for line in lines[start : start + MOST_LINES]]})
+        for start in range(0, len(lines), MAX_LINES):
+            await self._server.tell("log", {"lines": [line_to(line) for line in lines[start : start + MAX_LINES]]})
 
     async def settle(self, words: Sequence[Word]) -> list[Answer]:
-        said = await self._server.say("settle", Answers, {"words": [word_to(word) for word in words]})
+        said = await self._server.say("settle", SettleResponse, {"words": [word_to(word) for word in words]})
         return [answer_from(one) for one in said.answers]
 
     async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:

@@ -10,18 +10,18 @@ import sys
 from base64 import b64encode
 from collections import deque
 from collections.abc import Awaitable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from telecine.errors import BadSpec, HandlerStopped, TelecineError
 from telecine.facts import Brief, Fact, Failed, Json, Kept, Released
+from telecine.wire.codec import fact_from_json, from_json, to_json
 from telecine.worker.attempts import Attempt, Held
 from telecine.worker.engine_api import WorkerOptions
 from telecine.worker.flow_source import FlowSource
 from telecine.worker.handlers.recorder import Recorder
 from telecine.worker.handlers.scratch import Scratch
-from telecine.worker.processes.channel import MOST_BYTES, fact_from, order_to, to_line
+from telecine.worker.processes.channel import MAX_BYTES, order_to, to_line
 from telecine.worker.processes.child import Child
 
 LAST_SECONDS = 2.0
@@ -71,7 +71,7 @@ class Conversation:
 
     async def hold(self, order: bytes) -> Fact | None:
         """Until the child is gone; its own word about the outcome, if it came to that."""
-        reader, writer = await asyncio.open_connection(sock=self._child.channel, limit=MOST_BYTES)
+        reader, writer = await asyncio.open_connection(sock=self._child.channel, limit=MAX_BYTES)
         self._writer = writer
         writer.write(order)
         listening = asyncio.ensure_future(self._listen(reader))
@@ -108,7 +108,7 @@ class Conversation:
             case "line":
                 self._held.line(self._attempt, message["message"], message["level"], message["kind"], message["data"])
             case "end":
-                self._fact = fact_from(message["fact"])
+                self._fact = fact_from_json(message["fact"])
                 if message["trace"] is not None:
                     why = getattr(self._fact, "message", "the handler failed")
                     self._held.line(self._attempt, why, "error", data={"traceback": message["trace"]})
@@ -122,17 +122,19 @@ class Conversation:
             case "checkpoint":
                 return await recorder.checkpoint(attempt, message["name"], message["value"])
             case "keep":
-                return asdict(await recorder.keep(attempt, message["name"], Path(message["path"]), message["facts"]))
+                return to_json(await recorder.keep(attempt, message["name"], Path(message["path"]), message["facts"]))
             case "intact":
-                return await recorder.intact(attempt, self._held, Kept(**message["kept"]), message["check"])
+                return await recorder.intact(attempt, self._held, from_json(Kept, message["kept"]), message["check"])
             case "artifacts":
-                return [asdict(one) for one in await recorder.artifacts(attempt, message["stages"])]
+                return [to_json(one) for one in await recorder.artifacts(attempt, message["stages"])]
             case "published":
-                return [asdict(one) for one in await recorder.published(attempt)]
+                return [to_json(one) for one in await recorder.published(attempt)]
             case "fetch":
-                return str(await recorder.fetch(attempt, self._scratch, Kept(**message["kept"])))
+                return str(await recorder.fetch(attempt, self._scratch, from_json(Kept, message["kept"])))
             case "read":
-                data = await recorder.read(attempt, Kept(**message["kept"]), message["start"], message["length"])
+                data = await recorder.read(
+                    attempt, from_json(Kept, message["kept"]), message["start"], message["length"]
+                )
                 return b64encode(data).decode()
             case other:
                 raise BadSpec(f"a handler's process asked for {other!r}, which is not known")
