@@ -15,7 +15,6 @@ from telecine.engine.events.stream import Stream
 from telecine.engine.jobs import control
 from telecine.engine.jobs import registration as registering
 from telecine.engine.jobs.graph_cache import Shelf
-from telecine.engine.jobs.registration import Registration
 from telecine.engine.jobs.submit import Submission, Submitted, Wanted, submit
 from telecine.engine.leases import claim as claiming
 from telecine.engine.leases import lease_operations, recovery, task_inputs
@@ -53,6 +52,7 @@ from telecine.facts import (
 from telecine.flow import Flow
 from telecine.graph import Graph
 from telecine.store import Steps, Store
+from telecine.worker_facts import NO_TOTALS, Registration, Totals
 from telecine.world import World
 
 
@@ -235,9 +235,7 @@ class Engine:
     async def published(self, lease: Lease) -> list[Shelved]:
         return await self.store.read(lambda: task_inputs.published(lease.subject))
 
-    async def beat(
-        self, worker: WorkerId, held: Sequence[Holding], totals: lease_operations.Totals = lease_operations.NOTHING
-    ) -> Orders:
+    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders:
         try:
             return await self.store.run(lambda: lease_operations.beat(worker, held, totals, self.lease))
         except WorkerGone:

@@ -11,7 +11,7 @@ from telecine.flow import Lent
 from telecine.worker.attempts import Attempt
 
 
-class Place(Protocol):
+class ArtifactPlace(Protocol):
     @property
     def folder(self) -> Path | None:
         """The folder of all artifacts, if there is one on this machine."""
@@ -34,7 +34,7 @@ class Place(Protocol):
         """The source of the attempt's job, if it must be read through somebody else."""
 
 
-class OwnPlace:
+class LocalArtifacts:
     """Artifacts that this worker reaches by itself."""
 
     def __init__(self, artifacts: Artifacts) -> None:

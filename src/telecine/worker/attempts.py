@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from telecine.engine.leases.lease_operations import Totals
 from telecine.facts import Fact, Holding, Json, Lease, Line, WorkerId
 from telecine.worker.contact import Contact
+from telecine.worker_facts import Totals
 
 MOST_LINES = 5_000
 

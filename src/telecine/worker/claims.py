@@ -10,7 +10,7 @@ from telecine.dispatch import Bell
 from telecine.errors import StoreError, WorkerGone
 from telecine.facts import Holding, Lease, Mode
 from telecine.worker.attempts import Attempt, Held
-from telecine.worker.engine_api import Words, WorkerOptions
+from telecine.worker.engine_api import EngineApi, WorkerOptions
 from telecine.worker.outbox import Outbox, insist
 from telecine.world import World
 
@@ -19,9 +19,9 @@ class Claims:
     """The claiming half of the loop. `freed` is set when a slot, or the right to claim, may have come free."""
 
     def __init__(
-        self, words: Words, bell: Bell, lanes: Mapping[str, str], options: WorkerOptions, world: World
+        self, engine: EngineApi, bell: Bell, lanes: Mapping[str, str], options: WorkerOptions, world: World
     ) -> None:
-        self._words = words
+        self._engine = engine
         self._bell = bell
         self._lanes = lanes
         self._options = options
@@ -72,7 +72,7 @@ class Claims:
     async def _claim_once(self, wanted: int, held: Held, start: Callable[[Attempt], None]) -> int:
         worker, request, asked = held.worker, self._world.new_id(), self._world.mono()
         assert worker is not None
-        ask = partial(self._words.claim, worker, request, self._lanes, wanted)
+        ask = partial(self._engine.claim, worker, request, self._lanes, wanted)
         try:
             leases = await insist(ask, self._world, held.contact, lambda: self.over)
         except StoreError:
@@ -90,7 +90,7 @@ class Claims:
         """The answer took so long that the leases may be old: renew them before any work begins."""
         worker, asked = leases[0].worker, self._world.mono()
         named = [Holding(task_id=lease.task_id, token=lease.token) for lease in leases]
-        orders = await insist(partial(self._words.beat, worker, named, held.totals()), self._world, held.contact)
+        orders = await insist(partial(self._engine.beat, worker, named, held.totals()), self._world, held.contact)
         renewed = set(orders.renewed)
         still = [lease for lease in leases if (lease.task_id, lease.token) in renewed]
         return still, asked + self._options.lease_seconds
@@ -109,6 +109,6 @@ class Claims:
 
     async def _sees_work(self) -> bool:
         try:
-            return await self._words.glance(self._lanes)
+            return await self._engine.glance(self._lanes)
         except StoreError:
             return True

@@ -130,7 +130,7 @@ class Execution:
         current_lease.set(lease)
         brief = NOTHING_KEPT
         if lease.needs_brief:
-            brief = await insist(lambda: self._tools.words.brief(lease), self._tools.world, self._tools.held.contact)
+            brief = await insist(lambda: self._tools.engine.brief(lease), self._tools.world, self._tools.held.contact)
         if place.run == "inline":
             return await self._inline(attempt, place, brief)
         if place.run == "thread":

@@ -16,7 +16,7 @@ from telecine.triage import Verdict, triage
 from telecine.worker.attempts import Attempt, Held, Key
 from telecine.worker.contact import Contact
 from telecine.worker.current import Observer, about
-from telecine.worker.engine_api import Words
+from telecine.worker.engine_api import EngineApi
 from telecine.world import World
 
 log = logging.getLogger(__name__)
@@ -52,8 +52,8 @@ class Outbox:
     the server be replaced by a sound one. Then the lease is given back, and the work is done again elsewhere.
     """
 
-    def __init__(self, words: Words, held: Held, world: World, settled: Callable[[], None]) -> None:
-        self._words = words
+    def __init__(self, engine: EngineApi, held: Held, world: World, settled: Callable[[], None]) -> None:
+        self._engine = engine
         self._held = held
         self._world = world
         self._settled = settled
@@ -89,14 +89,14 @@ class Outbox:
 
     async def _write(self, lines: list[Line]) -> None:
         try:
-            await insist(lambda: self._words.log(lines), self._world, self._held.contact)
+            await insist(lambda: self._engine.log(lines), self._world, self._held.contact)
         except Exception:
             log.exception("could not store %s", counted(len(lines), "log line"))
 
     async def _settle(self, some: list[tuple[Attempt, Fact]]) -> None:
         words = [Word(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
         try:
-            ask = partial(self._words.settle, words)
+            ask = partial(self._engine.settle, words)
             answers = await insist(ask, self._world, self._held.contact, again=Unreachable)
             if len(answers) != len(words):
                 raise StoreBroken(f"{len(words)} outcomes got {len(answers)} answers")

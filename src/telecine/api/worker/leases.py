@@ -14,7 +14,6 @@ from telecine.api.http.routing import Router
 from telecine.api.worker.release_gate import too_old
 from telecine.api.worker.worker_state import Here, Room
 from telecine.engine.accounts.keys import Caller
-from telecine.engine.leases.lease_operations import Totals
 from telecine.errors import LeaseLost, Refused
 from telecine.facts import Answer, Done, Holding, Lease, Mode, Orders, TaskId, Word
 from telecine.wire.convert import answer_to, fact_from, holding_from, lease_to, line_from, orders_to, word_from
@@ -31,6 +30,7 @@ from telecine.wire.requests import (
     SettleRequest,
 )
 from telecine.wire.responses import AnswerMessage, ClaimResponse, OrdersResponse, SettleResponse
+from telecine.worker_facts import Totals
 
 router = Router(prefix="/api/worker", tags=["worker"])
 LEAST_REST, MOST_REST = 0.05, 1.0

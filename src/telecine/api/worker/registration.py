@@ -13,7 +13,6 @@ from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.worker.worker_state import Here
 from telecine.engine.accounts.keys import Scope
-from telecine.engine.jobs.registration import Registration
 from telecine.facts import DAY, Mode
 from telecine.wire.registration import (
     NAME_HEADER,
@@ -26,6 +25,7 @@ from telecine.wire.registration import (
     listed_name,
 )
 from telecine.wire.requests import WorkerRequest
+from telecine.worker_facts import Registration
 
 router = Router(prefix="/api/worker", tags=["worker"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from telecine.worker.attempts import Held
-from telecine.worker.engine_api import Words, WorkerOptions
+from telecine.worker.engine_api import EngineApi, WorkerOptions
 from telecine.worker.handlers.recorder import Recorder
 from telecine.worker.handlers.scratch import Scratch
 from telecine.worker.media.fork_server import Nursery
@@ -17,7 +17,7 @@ from telecine.world import World
 class Tools:
     """Made once per worker, for all its attempts."""
 
-    words: Words
+    engine: EngineApi
     held: Held
     outbox: Outbox
     recorder: Recorder

@@ -13,10 +13,10 @@ from telecine.artifacts import Stored
 from telecine.errors import ArtifactDamaged, BadSpec, NotFound
 from telecine.facts import Json, Kept, Shelved
 from telecine.flow import Lent
-from telecine.worker.artifact_place import Place
+from telecine.worker.artifact_place import ArtifactPlace
 from telecine.worker.attempts import Attempt, Held
 from telecine.worker.current import about
-from telecine.worker.engine_api import Words
+from telecine.worker.engine_api import EngineApi
 from telecine.worker.handlers.scratch import Scratch
 from telecine.worker.handlers.transfer_progress import Moving
 from telecine.worker.retry_while_leased import through_bucket_outage, while_held
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 class Recorder:
-    def __init__(self, words: Words, world: World, place: Place | None) -> None:
-        self._words = words
+    def __init__(self, engine: EngineApi, world: World, place: ArtifactPlace | None) -> None:
+        self._engine = engine
         self._world = world
         self._where = place
         self.mono = world.mono
@@ -49,15 +49,17 @@ class Recorder:
 
     async def _record(self, attempt: Attempt, item: Kept) -> None:
         lease = attempt.lease
-        await while_held(attempt, self._world, item.name, lambda: self._words.keep(lease.task_id, lease.token, [item]))
+        await while_held(attempt, self._world, item.name, lambda: self._engine.keep(lease.task_id, lease.token, [item]))
 
     # -- what is there -----------------------------------------------------------------------------
 
     async def artifacts(self, attempt: Attempt, stages: Sequence[str]) -> list[Shelved]:
-        return await while_held(attempt, self._world, "artifacts", lambda: self._words.artifacts(attempt.lease, stages))
+        return await while_held(
+            attempt, self._world, "artifacts", lambda: self._engine.artifacts(attempt.lease, stages)
+        )
 
     async def published(self, attempt: Attempt) -> list[Shelved]:
-        return await while_held(attempt, self._world, "published", lambda: self._words.published(attempt.lease))
+        return await while_held(attempt, self._world, "published", lambda: self._engine.published(attempt.lease))
 
     async def intact(self, attempt: Attempt, held: Held, kept: Kept, check: bool) -> bool:
         """Are the bytes there, in full size, and with `check` the same? A warning says what is not."""
@@ -137,7 +139,7 @@ class Recorder:
         return None if self._where is None else self._where.folder
 
     @property
-    def _place(self) -> Place:
+    def _place(self) -> ArtifactPlace:
         if self._where is None:
             raise BadSpec("this worker has no place for artifacts: set `artifacts` in its options")
         return self._where

@@ -41,7 +41,7 @@ class _Parcel(NamedTuple):
     own: Stored
 
 
-class FarPlace:
+class HttpArtifacts:
     """What `Place` promises, by way of the server."""
 
     folder = None
@@ -56,7 +56,7 @@ class FarPlace:
         return None
 
     def lend(self, attempt: Attempt) -> Lent | None:
-        return FarSource(self._server, self._world, attempt)
+        return HttpSource(self._server, self._world, attempt)
 
     async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
         own = await asyncio.to_thread(_hashed, path, moved)
@@ -149,7 +149,7 @@ class FarPlace:
         return int(answer.headers["content-length"])
 
 
-class FarSource:
+class HttpSource:
     """The source of an attempt's job, on the server's disk."""
 
     def __init__(self, server: Server, world: World, attempt: Attempt) -> None:

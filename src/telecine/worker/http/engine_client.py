@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from telecine.engine.jobs.registration import Registration
-from telecine.engine.leases.lease_operations import NOTHING, Totals
 from telecine.errors import KeyInvalid
 from telecine.facts import (
     Answer,
@@ -18,6 +16,7 @@ from telecine.facts import (
     Kept,
     Lease,
     Line,
+    Millis,
     Mode,
     Orders,
     Released,
@@ -45,10 +44,13 @@ from telecine.wire.responses import (
     OrdersResponse,
     SettleResponse,
 )
-from telecine.worker.artifact_place import Place
-from telecine.worker.http.artifact_client import FarPlace
+from telecine.worker.http.artifact_client import HttpArtifacts
 from telecine.worker.http.connection import Barred, M, Server, read
+from telecine.worker_facts import NO_TOTALS, Registration, Totals
 from telecine.world import World
+
+if TYPE_CHECKING:
+    from telecine.worker.engine_api import EngineApi
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ log = logging.getLogger(__name__)
 WAIT = 20.0  # seconds that an idle worker's question stays open; proxies cut what is silent for longer
 
 
-class FarWords:
+class HttpEngine:
     """What `Words` promises. A word whose answer was lost is said again with the same request id or token."""
 
     def __init__(self, server: Server, barred: Barred, world: World, *, wait: float = WAIT) -> None:
@@ -69,11 +71,9 @@ class FarWords:
         self._told = ""
         self.key_name = ""  # as the server calls it; known with its terms
         self.fruitless = False  # the last claim came back with nothing, and sooner than it should
-        self._far = FarPlace(server, world)
-        self.place: Place = self._far
+        self.place = HttpArtifacts(server, world)
 
-    async def barred(self) -> KeyInvalid:
-        """Wait until the server shuts this worker out; why."""
+    async def shut_out(self) -> KeyInvalid:
         return await self._barred.wait()
 
     def hurry(self) -> None:
@@ -84,7 +84,7 @@ class FarWords:
         answer = await self._server.ask("GET", "terms")
         found = read(TermsResponse, answer)
         self.key_name = unquote(answer.headers.get(NAME_HEADER, ""))
-        self._far.links = found.links
+        self.place.links = found.links
         return found
 
     # -- the words -----------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class FarWords:
     async def _about(self, word: str, kind: type[M], lease: Lease, **more: Any) -> M:
         return await self._server.say(word, kind, {"task_id": lease.task_id, "token": lease.token, **more})
 
-    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NOTHING) -> Orders:
+    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders:
         counts = {"load": totals.load, "done": totals.done, "failed": totals.failed}
         body = {"worker": worker, "held": [holding_to(one) for one in held], **counts}
         said = await self._server.say("heartbeat", OrdersResponse, body)
@@ -163,16 +163,26 @@ class FarWords:
             raise ValueError(f"a worker over HTTP cannot make itself {mode}")
         await self._server.tell("drain", {"worker": worker})
 
+    async def sweep(self, period: Millis) -> int | None:
+        """The server does it."""
+        return None
+
     async def retire(self, worker: WorkerId) -> None:
         await self._server.tell("retire", {"worker": worker})
 
 
-class FarBell:
+if TYPE_CHECKING:
+
+    def _is_an_engine_api(engine: HttpEngine) -> EngineApi:
+        return engine
+
+
+class HttpBell:
     """The claim itself waits at the server; here is only the pause after one that could not."""
 
     vague = False
 
-    def __init__(self, words: FarWords) -> None:
+    def __init__(self, words: HttpEngine) -> None:
         self._words = words
 
     def ring(self, lanes: Iterable[str]) -> None:
