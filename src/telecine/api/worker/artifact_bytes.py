@@ -114,7 +114,7 @@ async def link(said: LinkRequest, who: Worker, room: Here) -> Response:
 async def _place(task: int, token: int, name: str, who: Caller, room: Room) -> tuple[Lease, str]:
     if len(name) > MOST_NAME:
         raise Refused(f"an artifact's name has at most {MOST_NAME} characters")
-    lease = await room.remotes.lease(who.key_id, task, token)
+    lease = await room.lease_of_upload(who, task, token)
     return lease, place_of(lease, name)
 
 
@@ -272,7 +272,7 @@ async def digest_artifact(task: PathNumber, token: PathNumber, key: str, who: Wo
 
 
 async def _sized(task: int, token: int, key: str, who: Caller, room: Room) -> int:
-    lease = await room.remotes.lease(who.key_id, task, token)
+    lease = await room.lease(who, task, token)
     if not _is_upload_of(lease, key):
         await room.remotes.readable(lease, key)
     try:

@@ -66,7 +66,7 @@ async def read_source(
 
 async def _lent(task: int, token: int, who: Caller, room: Room) -> tuple[Path, tuple[int, ...]]:
     """Only what the spec of the task's own job names, or where its video's source was seen last."""
-    lease = await room.remotes.lease(who.key_id, task, token)
+    lease = await room.lease(who, task, token)
     lend = room.house.lenders.get(lease.flow)
     facts = {} if lease.subject is None else (await room.house.engine.brief(lease)).facts
     found = None if lend is None else lend(lease, facts)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from telecine.engine.accounts.keys import Caller
     from telecine.facts import Lease
 
-MOST_REMEMBERED = 20_000
+MAX_REMEMBERED = 20_000
+MAX_LEASES = 1_000  # each with the spec of its job
 CLEAR_SECONDS = 600.0
 
 K = TypeVar("K")
@@ -36,10 +37,14 @@ V = TypeVar("V")
 class Memory(OrderedDict[K, V], Generic[K, V]):
     """The latest of what was put in."""
 
+    def __init__(self, limit: int = MAX_REMEMBERED) -> None:
+        super().__init__()
+        self._limit = limit
+
     def note(self, key: K, value: V) -> None:
         self[key] = value
         self.move_to_end(key)
-        if len(self) > MOST_REMEMBERED:
+        if len(self) > self._limit:
             self.popitem(last=False)
 
 
@@ -50,6 +55,7 @@ class Room:
         self.lobby = Lobby(house)
         self.hashing = Hashing()
         self.received: Memory[str, Stored] = Memory()  # by key, as it was when its bytes were stored here
+        self._leases: Memory[tuple[str, int, int], Lease] = Memory(MAX_LEASES)  # whose bytes came, and are not recorded
         self._workers: Memory[int, tuple[str, Known]] = Memory()
         self._granted: Memory[tuple[int, int], str] = Memory()
         self._storing: dict[str, tuple[asyncio.Lock, int]] = {}
@@ -62,6 +68,20 @@ class Room:
             known = await self.remotes.worker(who.key_id, worker)
             self._workers.note(worker, (who.key_id, known))
         return known
+
+    async def lease(self, who: Caller, task: int, token: int) -> Lease:
+        """The lease, while a worker of this key holds it; `LeaseLost` if not."""
+        return await self.remotes.lease(who.key_id, task, token)
+
+    async def lease_of_upload(self, who: Caller, task: int, token: int) -> Lease:
+        """The same, remembered until the bytes are recorded."""
+        lease = await self.lease(who, task, token)
+        self._leases.note((who.key_id, task, token), lease)
+        return lease
+
+    async def lease_of_record(self, who: Caller, task: int, token: int) -> Lease:
+        """As it was read when the bytes came: the engine checks the fence when it records them."""
+        return self._leases.pop((who.key_id, task, token), None) or await self.lease(who, task, token)
 
     def grant(self, who: Caller, leases: Iterable[Lease]) -> None:
         for lease in leases:
