@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from telecine.engine.leases.remote_workers import Remotes
+from telecine.errors import ArtifactDamaged
 from telecine.facts import Kept, Lease
+from telecine.worker.handlers.recorder import Recorder
+from telecine.world import World
 from tests.api.in_process_server import Front
 from tests.api.worker_client import FLOW, Hand, a_file, a_hand, held, nowhere
 
@@ -79,6 +82,23 @@ async def test_a_segment_costs_one_lease_and_two_hashes(
 
     assert (costs.hashed // len(SEGMENT), costs.leases) == (2 * 2, 2 * 1)
     assert inspected == [SEGMENT, SEGMENT]
+
+
+async def test_a_hash_that_the_handler_knows_is_not_computed_again_and_the_server_checks_it(
+    front: Front, inspected: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A media child hashes what it makes: with the server's that is two."""
+    hand, lease = await begun(front)
+    recorder, path = Recorder(hand.words, World(), hand.words.place), a_file(tmp_path, SEGMENT)
+    known = hashlib.sha256(SEGMENT).hexdigest()
+    costs = Costs(monkeypatch)
+
+    kept = await recorder.keep(held(lease), "720p/1.m4s", path, {}, known)
+    with pytest.raises(ArtifactDamaged):
+        await recorder.keep(held(lease), "720p/2.m4s", path, {}, "0" * 64)
+
+    assert (kept.sha256, inspected) == (known, [SEGMENT])
+    assert costs.hashed // len(SEGMENT) == 2, "once for each that came, by the server"
 
 
 async def test_bytes_that_were_replaced_after_they_came_are_hashed_again(

@@ -19,8 +19,12 @@ class ArtifactPlace(Protocol):
     def path(self, key: str) -> Path | None:
         """Where the bytes lie on this machine, if they do."""
 
-    async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
-        """Store a file for this attempt, whole or not at all; its key, and what was stored."""
+    async def put(
+        self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
+    ) -> tuple[str, Stored]:
+        """Store a file for this attempt, whole or not at all; its key, and what was stored.
+
+        `sha256`: its hash, if it is known; a place that checks it anyway need not compute it first."""
 
     async def get(self, attempt: Attempt, key: str, path: Path, moved: Moved) -> Stored: ...
 
@@ -47,7 +51,9 @@ class LocalArtifacts:
     def path(self, key: str) -> Path | None:
         return self._artifacts.path(key)
 
-    async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
+    async def put(
+        self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
+    ) -> tuple[str, Stored]:
         key = key_for(attempt.lease, name)
         return key, await self._artifacts.put(key, path, moved)
 

@@ -30,7 +30,7 @@ class Voice(Protocol):
 
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]: ...
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]: ...
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]: ...
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]: ...
 
@@ -119,8 +119,8 @@ class HandlerBench:
     def saved(self, name: str, default: Json = None) -> Json:
         return self._values().get(name, default)
 
-    def keep(self, name: str, path: Path, **facts: Json) -> Awaitable[Kept]:
-        return self._heard(self._voice.keep(name, path, facts))
+    def keep(self, name: str, path: Path, *, sha256: str | None = None, **facts: Json) -> Awaitable[Kept]:
+        return self._heard(self._voice.keep(name, path, facts, sha256))
 
     def kept(self, name: str, *, check: bool = False) -> Awaitable[Kept | None]:
         kept = self._kept.get(name) or self.brief.kept.get(name)

@@ -46,8 +46,8 @@ class InlineVoice:
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._recorder.checkpoint(self._attempt, name, value)
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
-        return self._recorder.keep(self._attempt, name, path, facts)
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+        return self._recorder.keep(self._attempt, name, path, facts, sha256)
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
         return self._recorder.intact(self._attempt, self._tools.held, kept, check)
@@ -115,8 +115,8 @@ class ThreadVoice(InlineVoice):
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._over_there(self._recorder.checkpoint(self._attempt, name, value))
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
-        return self._over_there(self._recorder.keep(self._attempt, name, path, facts))
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+        return self._over_there(self._recorder.keep(self._attempt, name, path, facts, sha256))
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
         return self._over_there(self._recorder.intact(self._attempt, self._tools.held, kept, check))

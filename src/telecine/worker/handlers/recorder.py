@@ -37,10 +37,12 @@ class Recorder:
     async def checkpoint(self, attempt: Attempt, name: str, value: Json) -> None:
         await self._record(attempt, Kept(name=name, token=attempt.lease.token, value=value))
 
-    async def keep(self, attempt: Attempt, name: str, path: Path, facts: dict[str, Json]) -> Kept:
+    async def keep(
+        self, attempt: Attempt, name: str, path: Path, facts: dict[str, Json], sha256: str | None = None
+    ) -> Kept:
         """Store the bytes whole, then record them: a record without its bytes cannot be."""
         with self._moving(attempt) as moved:
-            put = partial(self._place.put, attempt, name, path, moved)
+            put = partial(self._place.put, attempt, name, path, moved, sha256)
             key, stored = await self._through_outage(attempt, name, put)
         token = attempt.lease.token
         kept = Kept(name=name, token=token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)

@@ -58,8 +58,10 @@ class HttpArtifacts:
     def lend(self, attempt: Attempt) -> Lent | None:
         return HttpSource(self._server, self._world, attempt)
 
-    async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
-        own = await asyncio.to_thread(_hashed, path, moved)
+    async def put(
+        self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
+    ) -> tuple[str, Stored]:
+        own = await asyncio.to_thread(_described, path, sha256, moved)
         if self.links and own.size <= MOST_LINKED:
             key = await self._by_link(attempt, name, path, own, moved)
             if key is not None:
@@ -201,7 +203,9 @@ def _of(attempt: Attempt) -> str:
     return f"{attempt.lease.task_id}/{attempt.lease.token}"
 
 
-def _hashed(path: Path, moved: Moved) -> Stored:
+def _described(path: Path, sha256: str | None, moved: Moved) -> Stored:
+    if sha256 is not None:
+        return Stored(path.stat().st_size, sha256)
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(1 << 20):

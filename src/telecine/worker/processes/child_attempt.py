@@ -122,7 +122,8 @@ class Conversation:
             case "checkpoint":
                 return await recorder.checkpoint(attempt, message["name"], message["value"])
             case "keep":
-                return to_json(await recorder.keep(attempt, message["name"], Path(message["path"]), message["facts"]))
+                name, path, facts, sha256 = (message[part] for part in ("name", "path", "facts", "sha256"))
+                return to_json(await recorder.keep(attempt, name, Path(path), facts, sha256))
             case "intact":
                 return await recorder.intact(attempt, self._held, from_json(Kept, message["kept"]), message["check"])
             case "artifacts":

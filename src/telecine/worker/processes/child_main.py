@@ -151,8 +151,8 @@ class ChannelVoice:
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._channel.ask(say="checkpoint", name=name, value=value)
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
-        message = {"say": "keep", "name": name, "path": str(Path(path).absolute()), "facts": facts}
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+        message = {"say": "keep", "name": name, "path": str(Path(path).absolute()), "facts": facts, "sha256": sha256}
         return self._channel.ask(_kept, **message)
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:

@@ -24,7 +24,7 @@ from telecine.apps.transcode.stages.source import find_origin, probe
 from telecine.apps.transcode.stages.source_feed import opened
 from telecine.apps.transcode.stages.stage_inputs import INDEX
 from telecine.errors import MediaRefused
-from telecine.facts import Kept, Outcome
+from telecine.facts import Json, Kept, Outcome
 from telecine.flow import Bench
 from telecine.media.ladders.ladder import Climb, Ladder, climb
 from telecine.media.ladders.ladder_spec import read_ladder
@@ -153,9 +153,9 @@ async def _remux(bench: Bench, options: Options, origin: Origin, source: Source)
             source = await probe(bench, origin, options, thorough=True)
             found, notes = await _copy(bench, options, origin, source)
         path = made_file(bench, REMUXED)
-        facts = {"damaged": found["damaged"], "lacks": _lacking(notes), "leaps": found["leaps"]}
-        late = {"thorough": source.thorough, "late": LATE_STREAMS in notes}
-        kept = await bench.keep(REMUXED, path, **facts, **late)
+        facts: dict[str, Json] = {"damaged": found["damaged"], "lacks": _lacking(notes), "leaps": found["leaps"]}
+        facts |= {"thorough": source.thorough, "late": LATE_STREAMS in notes}
+        kept = await bench.keep(REMUXED, path, **facts)
         path.unlink()
         bench.log("the source cannot be sought in exactly, so its streams were copied into a file that can")
     if kept.facts.get("late"):
