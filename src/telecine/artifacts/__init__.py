@@ -18,9 +18,22 @@ from telecine.artifacts import local
 from telecine.artifacts.bucket import S3Access, open_bucket
 from telecine.artifacts.names import check_name
 from telecine.errors import NO_CREDENTIALS, ArtifactError, ArtifactsFull, BadSpec, NotFound, is_full, lacks_credentials
+from telecine.facts import Lease
 from telecine.private_files import make_private_folder
 
-__all__ = ["PART", "WINDOW", "Artifacts", "Moved", "S3Access", "Stored", "key_of", "open_bucket", "part_of", "unheard"]
+__all__ = [
+    "PART",
+    "WINDOW",
+    "Artifacts",
+    "Moved",
+    "S3Access",
+    "Stored",
+    "key_for_lease",
+    "key_of",
+    "open_bucket",
+    "part_of",
+    "unheard",
+]
 
 CHUNK = 1 << 20
 # Larger files go up in parts; a bucket takes ten thousand of them. So many bytes are on their way at once.
@@ -55,6 +68,11 @@ def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> 
     """`<job>/<stage>@<version>/<position>/<token>/<name>`: no two attempts ever write the same key."""
     check_name(name)
     return f"{job_id}/{stage}/{position}/{token}/{name}"
+
+
+def key_for_lease(lease: Lease, name: str) -> str:
+    """The key of what the attempt with this lease keeps under a name."""
+    return key_of(lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token, name=name)
 
 
 def part_of(size: int) -> int:

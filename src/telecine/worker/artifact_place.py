@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from telecine.artifacts import Artifacts, Moved, Stored, key_of
-from telecine.facts import Lease
+from telecine.artifacts import Artifacts, Moved, Stored, key_for_lease
 from telecine.flow import Lent
 from telecine.worker.attempts import Attempt
 
@@ -54,7 +53,7 @@ class LocalArtifacts:
     async def put(
         self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
     ) -> tuple[str, Stored]:
-        key = key_for(attempt.lease, name)
+        key = key_for_lease(attempt.lease, name)
         return key, await self._artifacts.put(key, path, moved)
 
     async def get(self, attempt: Attempt, key: str, path: Path, moved: Moved) -> Stored:
@@ -71,8 +70,3 @@ class LocalArtifacts:
 
     def lend(self, attempt: Attempt) -> Lent | None:
         return None
-
-
-def key_for(lease: Lease, name: str) -> str:
-    """The key of what this attempt keeps under a name."""
-    return key_of(lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token, name=name)

@@ -24,9 +24,9 @@ from telecine.api.http.auth import Worker
 from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
-from telecine.api.worker.artifacts import place_of
 from telecine.api.worker.ranges import RangeHeader, ranged
 from telecine.api.worker.worker_state import Here, Room
+from telecine.artifacts import key_for_lease
 from telecine.engine.accounts.keys import Caller
 from telecine.errors import Conflict, NoSpace, NotFound, Refused, TooLarge, Unreachable, is_full
 from telecine.facts import SECOND, Lease
@@ -115,7 +115,7 @@ async def _place(task: int, token: int, name: str, who: Caller, room: Room) -> t
     if len(name) > MOST_NAME:
         raise Refused(f"an artifact's name has at most {MOST_NAME} characters")
     lease = await room.lease_of_upload(who, task, token)
-    return lease, place_of(lease, name)
+    return lease, key_for_lease(lease, name)
 
 
 def _span(content_range: str | None, request: Request) -> tuple[int, int]:

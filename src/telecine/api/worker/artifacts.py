@@ -13,7 +13,7 @@ from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.worker.worker_state import Here, Room
-from telecine.artifacts import Stored, key_of
+from telecine.artifacts import Stored, key_for_lease
 from telecine.errors import Refused, Unreachable
 from telecine.facts import Kept, Lease
 from telecine.wire.convert import brief_to, kept_from
@@ -66,7 +66,7 @@ async def keep(said: KeepRequest, who: Worker, room: Here) -> Response:
 
 async def _check(item: Kept, lease: Lease, room: Room) -> None:
     """Its key is the one of this attempt, its bytes are there and as it says, and make sense to the flow."""
-    if item.key != place_of(lease, item.name):
+    if item.key != key_for_lease(lease, item.name):
         raise BadArtifact(f"{item.name!r} of task {lease.task_id} may not be kept under another attempt's key")
     found = room.received.get(item.key) or await _stored(item, item.key, room)
     if found != Stored(item.size if item.size is not None else -1, item.sha256 or ""):
@@ -104,8 +104,3 @@ async def _stored(item: Kept, key: str, room: Room) -> Stored:
     if found.sha256 is None:
         raise Unreachable(f"{key} is still being hashed ({found.done} of {found.size} bytes): ask again")
     return Stored(found.size, found.sha256)
-
-
-def place_of(lease: Lease, name: str) -> str:
-    """The key that a worker beside the database would use."""
-    return key_of(lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token, name=name)
