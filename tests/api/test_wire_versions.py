@@ -16,7 +16,7 @@ from telecine.engine.accounts.keys import Scope
 from telecine.facts import Answer, Brief, Done, Kept, Lease, Mode, Shelved, Word, WorkerId
 from telecine.wire.registration import VERSION
 from telecine.wire.responses import AnswerMessage, BriefResponse, LeaseMessage
-from telecine.worker.http import Barred, HttpEngine, Server
+from telecine.worker.http import HttpEngine, Server, ShutOutSignal
 from telecine.world import World
 from tests.api.in_process_server import ANY_DATABASE, Front
 from tests.api.worker_client import LANES, held, nowhere, registration
@@ -107,7 +107,7 @@ def _grown(value: Any) -> Any:
 
 
 async def test_this_worker_works_for_a_later_server_that_sends_more_fields(tmp_path: Path) -> None:
-    barred = Barred()
+    barred = ShutOutSignal()
     async with Server("http://telecine.test", "key", barred, transport=LaterServer()) as server:
         words = HttpEngine(server, barred, World(), wait=0.0)
         place = words.place

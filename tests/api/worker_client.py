@@ -11,7 +11,7 @@ import httpx
 from telecine.engine.accounts.keys import Scope
 from telecine.facts import Holding, Lease, WorkerId
 from telecine.worker.attempts import Attempt
-from telecine.worker.http import Barred, HttpEngine, Server
+from telecine.worker.http import HttpEngine, Server, ShutOutSignal
 from telecine.worker_facts import Registration
 from telecine.world import World
 from tests.api.in_process_server import Front
@@ -61,7 +61,7 @@ async def a_hand(front: Front, name: str = "ann", *, wait: float = 0.0, enlisted
         await front.app(scope, receive, send)  # whichever stands there: servers are restarted
 
     transport = httpx.ASGITransport(door, raise_app_exceptions=False)
-    barred = Barred()
+    barred = ShutOutSignal()
     server = await front.stays(Server("http://telecine.test", issued.text, barred, transport=transport))
     client = await front.stays(
         httpx.AsyncClient(

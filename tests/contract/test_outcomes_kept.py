@@ -13,7 +13,7 @@ import pytest
 from telecine.engine import Submission
 from telecine.facts import Done, Lease
 from telecine.worker import outbox as module
-from telecine.worker.attempts import Attempt, Held
+from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.outbox import Outbox
 from telecine.world import World
 from tests.support.builders import Loaded, a_flow
@@ -38,14 +38,14 @@ LINE = a_flow("cut", "join")
 
 
 @asynccontextmanager
-async def saying(bed: Bed, *results: Any) -> AsyncIterator[tuple[Held, list[Lease]]]:
+async def saying(bed: Bed, *results: Any) -> AsyncIterator[tuple[HeldAttempts, list[Lease]]]:
     """A worker's outbox that has one outcome for each task, with these results."""
     for statement in TRIGGER if bed.is_postgres else SQLITE_TRIGGER:
         await bed.sql(statement)
     await bed.enact(LINE)
     await bed.engine.submit_many([Submission(flow="film")] * len(results))
     leases = await bed.claim(len(results))
-    held = Held()
+    held = HeldAttempts()
     outbox = Outbox(bed.engine, held, World(dice=Loaded()), lambda: None)
     for lease, result in zip(leases, results, strict=True):
         attempt = Attempt(lease, until=float("inf"))
@@ -63,7 +63,7 @@ async def states(bed: Bed, leases: list[Lease]) -> list[str]:
     return [(await bed.task(lease.task_id))["state"] for lease in leases]
 
 
-async def until_held(held: Held, count: int) -> None:
+async def until_held(held: HeldAttempts, count: int) -> None:
     async with asyncio.timeout(20):
         while len(held.attempts) != count:
             await asyncio.sleep(0.01)

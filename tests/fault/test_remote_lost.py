@@ -13,7 +13,7 @@ from telecine.errors import Unreachable
 from telecine.facts import Done, Holding, Kept, Lease, Line, Word, WorkerId
 from telecine.wiring import open_engine
 from telecine.worker.attempts import Attempt
-from telecine.worker.http import Barred, HttpEngine, Server
+from telecine.worker.http import HttpEngine, Server, ShutOutSignal
 from telecine.world import World
 from tests.api.worker_client import nowhere, registration
 from tests.fault.server_processes import FLOWS, Outpost, outpost
@@ -46,7 +46,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(post: Outpost) -> AsyncIterator[Stage]:
-    key, barred, world = post.register("ann").read_text(), Barred(), World()
+    key, barred, world = post.register("ann").read_text(), ShutOutSignal(), World()
     async with (
         open_engine(post.settings) as parts,
         cutting_proxy(post.port) as proxy,

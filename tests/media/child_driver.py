@@ -38,11 +38,11 @@ from telecine.media.planner import missing, video_order
 from telecine.media.source import Packets, Picture, Samples, Sound, Source, retold
 from telecine.media.timeline.grid import Chunk, Span, span_of, span_of_sound, timing_for
 from telecine.media.timeline.index import Index, build_index
-from tests.media.fork_server import Nursery, start
+from tests.media.fork_server import ForkServer, start
 
 PATIENCE = 60.0  # seconds without a word
 AT_ONCE = 2
-nursery: Nursery | None = None  # where children come from; None: each is started as a worker starts it
+nursery: ForkServer | None = None  # where children come from; None: each is started as a worker starts it
 
 
 class ChildFault(AssertionError):

@@ -20,7 +20,7 @@ from telecine.wiring import Parts, built_in_flows, make_scratch
 from telecine.wiring.observers import open_tracing
 from telecine.worker.contact import Contact
 from telecine.worker.flow_source import FlowSource
-from telecine.worker.http import Barred, HttpBell, HttpEngine, Server
+from telecine.worker.http import HttpBell, HttpEngine, Server, ShutOutSignal
 from telecine.worker.media.encoder_probe import labels_of, possible
 from telecine.worker.outbox import insist
 from telecine.world import World
@@ -39,7 +39,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
     world = world or World()
     if settings.server_url is None:
         raise BadSpec("a worker over HTTP needs the address of its server: --server https://…")
-    key, barred = read_key(settings.key_file), Barred()
+    key, barred = read_key(settings.key_file), ShutOutSignal()
     make_scratch(settings.scratch)
 
     def server() -> Server:
@@ -78,7 +78,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
         log.info("worker %s has left", listed)
 
 
-async def _terms(words: HttpEngine, barred: Barred, world: World) -> TermsResponse:
+async def _terms(words: HttpEngine, barred: ShutOutSignal, world: World) -> TermsResponse:
     """Wait for the server as long as it takes; a key that it does not know ends it."""
     asking = asyncio.ensure_future(insist(words.terms, world, Contact()))
     shut = asyncio.ensure_future(barred.wait())

@@ -20,7 +20,7 @@ from telecine.media.plain_json import from_plain
 from telecine.media.source import Source
 from telecine.settings import Settings
 from telecine.wiring import Parts, open_artifacts
-from telecine.worker.media.media_child import Ways, media_child
+from telecine.worker.media.media_child import ChildOptions, media_child
 from telecine.world import World
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,9 @@ class Looker:
 
     async def _probe(self, handle: int, size: int) -> Source:
         with TemporaryDirectory(prefix="telecine-look-") as folder:
-            ways = Ways(program=CHILD, folder=Path(folder), nice=self._nice, mono=self._world.mono, say=_unheard)
+            ways = ChildOptions(
+                program=CHILD, folder=Path(folder), nice=self._nice, mono=self._world.mono, say=_unheard
+            )
             order = plain_order(Probe(size=size))
             async with (
                 asyncio.timeout(PROBE_SECONDS),

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 QUIET_SECONDS = 30.0
 
 
-class ShutOut(Unreachable):
+class WorkerShutOut(Unreachable):
     """The server does not let this worker in: whoever waits for that tells it, and ends the worker."""
 
 
@@ -35,7 +35,7 @@ class Contact:
 
     def lost(self, who: object, why: Exception, now: float) -> None:
         """This question was not answered, and is asked again."""
-        if isinstance(why, ShutOut):
+        if isinstance(why, WorkerShutOut):
             return
         with self._lock:
             if not self._missing and not self._is_told:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from telecine.errors import StoreError, TelecineError, WorkerGone, WorkerRevoked
 from telecine.facts import Orders
 from telecine.triage import Verdict, triage
-from telecine.worker.attempts import Attempt, Held, holding_of
+from telecine.worker.attempts import Attempt, HeldAttempts, holding_of
 from telecine.worker.engine_api import EngineApi, OpenEngine, WorkerOptions
 from telecine.world import World
 
@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE = 0.1
 
 
-class Heart:
+class HeartbeatThread:
     """Renews what is held; tells the loop what came back. Started once per worker."""
 
-    def __init__(self, held: Held, options: WorkerOptions, world: World, open_engine: OpenEngine) -> None:
+    def __init__(self, held: HeldAttempts, options: WorkerOptions, world: World, open_engine: OpenEngine) -> None:
         self._held = held
         self._options = options
         self._world = world

@@ -90,7 +90,7 @@ class Housekeeper:
             log.info("cleared what was left of %s", counted(ended, "deleted subject"))
         if self._tidy is not None and (freed := await self._tidy()):
             log.info("freed %s of failed jobs", counted(freed, "file"))
-        if deleted := await clear(self._store, Bin(self._artifacts)):
+        if deleted := await clear(self._store, ArtifactTrash(self._artifacts)):
             log.info("deleted %s no longer in use", counted(deleted, "file"))
 
     async def _is_mine(self) -> bool:
@@ -110,7 +110,7 @@ class Housekeeper:
         _tell(total)
 
 
-class Bin:
+class ArtifactTrash:
     """The place of artifacts, as whoever clears it sees it. What cannot be deleted now is tried again later."""
 
     def __init__(self, artifacts: Artifacts) -> None:

@@ -23,18 +23,18 @@ from telecine.errors import NotAllowed, StoreError, TelecineError, WorkerRevoked
 from telecine.facts import SECOND, Mode, Orders, Released
 from telecine.flow import CHILD, Flow
 from telecine.worker.artifact_place import ArtifactPlace, LocalArtifacts
-from telecine.worker.attempts import Attempt, Held
+from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.claims import Claims
 from telecine.worker.current import about
 from telecine.worker.engine_api import EngineApi, OpenEngine, WorkerOptions
-from telecine.worker.execution import Execution, Places, places_of
+from telecine.worker.execution import Execution, StageRunners, stage_runners_of
 from telecine.worker.flow_source import FlowSource, load_flows
-from telecine.worker.handlers.attempt_tools import Tools
+from telecine.worker.handlers.attempt_tools import AttemptTools
 from telecine.worker.handlers.recorder import Recorder
 from telecine.worker.handlers.scratch import Scratch
-from telecine.worker.heartbeat import Heart
+from telecine.worker.heartbeat import HeartbeatThread
 from telecine.worker.lanes import lanes_of
-from telecine.worker.media.fork_server import Nursery
+from telecine.worker.media.fork_server import ForkServer
 from telecine.worker.outbox import Outbox, insist
 from telecine.worker.registration import registration_of
 from telecine.world import World
@@ -59,15 +59,15 @@ class Worker:
         self._engine = engine
         self._options = options
         self._world = world
-        self._places: Places = {}
+        self._runners: StageRunners = {}
         known: list[Flow] = []
         for given in flows:
             for flow in [given] if isinstance(given, Flow) else load_flows(given):
                 known.append(flow)
-                self._places |= places_of(flow, given if isinstance(given, FlowSource) else None)
+                self._runners |= stage_runners_of(flow, given if isinstance(given, FlowSource) else None)
         self.lanes = lanes_of(known, options.labels)
-        self._held = Held()
-        self._heart = Heart(self._held, options, world, open_beat_engine)
+        self._held = HeldAttempts()
+        self._heart = HeartbeatThread(self._held, options, world, open_beat_engine)
         self._claims = Claims(engine, bell, self.lanes, options, world)
         self._outbox = Outbox(engine, self._held, world, self._claims.freed.set)
         self._outbox.observer = options.observer
@@ -87,18 +87,18 @@ class Worker:
         scratch = Scratch(self._options.scratch, f"{self._options.name}-{self._world.new_id()[:12]}")
         await asyncio.to_thread(scratch.open)
         recorder = Recorder(self._engine, self._world, self._place())
-        nursery = Nursery(CHILD)
-        tools = Tools(
+        fork_server = ForkServer(CHILD)
+        tools = AttemptTools(
             engine=self._engine,
             held=self._held,
             outbox=self._outbox,
             recorder=recorder,
             scratch=scratch,
-            nursery=nursery,
+            fork_server=fork_server,
             options=self._options,
             world=self._world,
         )
-        self._execution = Execution(self._places, tools, self._claims.freed.set)
+        self._execution = Execution(self._runners, tools, self._claims.freed.set)
         if self._stops:
             self._stop_now()
         try:
@@ -106,7 +106,7 @@ class Worker:
                 await self._work()
         finally:
             try:
-                await nursery.close()
+                await fork_server.close()
             finally:
                 await asyncio.to_thread(scratch.close)
 

@@ -14,8 +14,8 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from telecine.api.http.context import House, house_of
-from telecine.api.worker.hashing import Hashing
-from telecine.api.worker.lobby import Lobby
+from telecine.api.worker.background_hashes import BackgroundHashes
+from telecine.api.worker.claim_queue import ClaimQueue
 from telecine.engine.leases.remote_workers import Known, Remotes
 from telecine.private_files import make_private_folder
 
@@ -34,7 +34,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Memory(OrderedDict[K, V], Generic[K, V]):
+class LatestCache(OrderedDict[K, V], Generic[K, V]):
     """The latest of what was put in."""
 
     def __init__(self, limit: int = MAX_REMEMBERED) -> None:
@@ -48,16 +48,17 @@ class Memory(OrderedDict[K, V], Generic[K, V]):
             self.popitem(last=False)
 
 
-class Room:
+class WorkerState:
     def __init__(self, house: House) -> None:
         self.house = house
         self.remotes = Remotes(house.engine)
-        self.lobby = Lobby(house)
-        self.hashing = Hashing()
-        self.received: Memory[str, Stored] = Memory()  # by key, as it was when its bytes were stored here
-        self._leases: Memory[tuple[str, int, int], Lease] = Memory(MAX_LEASES)  # whose bytes came, and are not recorded
-        self._workers: Memory[int, tuple[str, Known]] = Memory()
-        self._granted: Memory[tuple[int, int], str] = Memory()
+        self.claim_queue = ClaimQueue(house)
+        self.hashes = BackgroundHashes()
+        self.received: LatestCache[str, Stored] = LatestCache()  # by key, as it was when its bytes were stored here
+        # Of uploads that are not recorded yet.
+        self._leases: LatestCache[tuple[str, int, int], Lease] = LatestCache(MAX_LEASES)
+        self._workers: LatestCache[int, tuple[str, Known]] = LatestCache()
+        self._granted: LatestCache[tuple[int, int], str] = LatestCache()
         self._storing: dict[str, tuple[asyncio.Lock, int]] = {}
         self._clear_at = 0.0
 
@@ -138,14 +139,14 @@ def lease_of(part: Path) -> tuple[int, int]:
     return int(task), int(token)
 
 
-async def room_of(connection: HTTPConnection) -> Room:
+async def worker_state_of(connection: HTTPConnection) -> WorkerState:
     # Async, so that it runs in the loop: in threads, two who come first would make two rooms, each with its own locks.
     house = house_of(connection)
-    room = house.rooms.get("workers")
-    if room is None:
-        room = house.rooms["workers"] = Room(house)
-    assert isinstance(room, Room)
-    return room
+    state = house.rooms.get("workers")
+    if state is None:
+        state = house.rooms["workers"] = WorkerState(house)
+    assert isinstance(state, WorkerState)
+    return state
 
 
-Here = Annotated[Room, Depends(room_of)]
+Here = Annotated[WorkerState, Depends(worker_state_of)]

@@ -14,11 +14,11 @@ from telecine.errors import ArtifactDamaged, BadSpec, NotFound
 from telecine.facts import Json, Kept, Shelved
 from telecine.flow import Lent
 from telecine.worker.artifact_place import ArtifactPlace
-from telecine.worker.attempts import Attempt, Held
+from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.current import about
 from telecine.worker.engine_api import EngineApi
 from telecine.worker.handlers.scratch import Scratch
-from telecine.worker.handlers.transfer_progress import Moving
+from telecine.worker.handlers.transfer_progress import TransferProgress
 from telecine.worker.retry_while_leased import through_bucket_outage, while_held
 from telecine.world import World
 
@@ -63,7 +63,7 @@ class Recorder:
     async def published(self, attempt: Attempt) -> list[Shelved]:
         return await while_held(attempt, self._world, "published", lambda: self._engine.published(attempt.lease))
 
-    async def intact(self, attempt: Attempt, held: Held, kept: Kept, check: bool) -> bool:
+    async def intact(self, attempt: Attempt, held: HeldAttempts, kept: Kept, check: bool) -> bool:
         """Are the bytes there, in full size, and with `check` the same? A warning says what is not."""
         key = _key(kept)
         try:
@@ -116,9 +116,9 @@ class Recorder:
         return await through_bucket_outage(self._world, ask, wait)
 
     @contextmanager
-    def _moving(self, attempt: Attempt) -> Iterator[Moving]:
+    def _moving(self, attempt: Attempt) -> Iterator[TransferProgress]:
         """While bytes move, the attempt is alive; when nobody waits for them any more, they stop."""
-        moving = Moving(attempt, self.mono)
+        moving = TransferProgress(attempt, self.mono)
         try:
             yield moving
         finally:

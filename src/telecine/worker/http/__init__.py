@@ -7,7 +7,7 @@ connection        one HTTP client; heartbeats have their own, so that no upload 
 Nothing here imports the engine.
 """
 
-from telecine.worker.http.connection import Barred, Server
+from telecine.worker.http.connection import Server, ShutOutSignal
 from telecine.worker.http.engine_client import HttpBell, HttpEngine
 
-__all__ = ["Barred", "HttpBell", "HttpEngine", "Server"]
+__all__ = ["HttpBell", "HttpEngine", "Server", "ShutOutSignal"]

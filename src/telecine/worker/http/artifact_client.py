@@ -27,8 +27,8 @@ from telecine.world import World
 PART = 8 << 20
 ACCEPTED = 202
 # Larger files go to the server, which lets them go on where they broke off.
-MOST_LINKED = 256 << 20
-MOST_FAILURES = 3  # in a row; then the bucket is not asked any more
+MAX_LINKED = 256 << 20
+MAX_FAILURES = 3  # in a row; then the bucket is not asked any more
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class HttpArtifacts:
         self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
     ) -> tuple[str, Stored]:
         own = await asyncio.to_thread(_described, path, sha256, moved)
-        if self.links and own.size <= MOST_LINKED:
+        if self.links and own.size <= MAX_LINKED:
             key = await self._by_link(attempt, name, path, own, moved)
             if key is not None:
                 return key, own
@@ -88,7 +88,7 @@ class HttpArtifacts:
             await send(found.url, path, own.size, moved)
         except (httpx.HTTPError, OSError) as error:
             self._failures += 1
-            self.links = self._failures < MOST_FAILURES
+            self.links = self._failures < MAX_FAILURES
             log.warning("the bucket did not take %s (%r): it goes to the server", name, error)
             return None
         self._failures = 0

@@ -45,7 +45,7 @@ from telecine.wire.responses import (
     SettleResponse,
 )
 from telecine.worker.http.artifact_client import HttpArtifacts
-from telecine.worker.http.connection import Barred, M, Server, read
+from telecine.worker.http.connection import M, Server, ShutOutSignal, read
 from telecine.worker_facts import NO_TOTALS, Registration, Totals
 from telecine.world import World
 
@@ -61,7 +61,7 @@ WAIT = 20.0  # seconds that an idle worker's question stays open; proxies cut wh
 class HttpEngine:
     """What `Words` promises. A word whose answer was lost is said again with the same request id or token."""
 
-    def __init__(self, server: Server, barred: Barred, world: World, *, wait: float = WAIT) -> None:
+    def __init__(self, server: Server, barred: ShutOutSignal, world: World, *, wait: float = WAIT) -> None:
         self._server = server
         self._barred = barred
         self._world = world

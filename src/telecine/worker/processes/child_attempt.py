@@ -16,7 +16,7 @@ from typing import Any
 from telecine.errors import BadSpec, HandlerStopped, TelecineError
 from telecine.facts import Brief, Fact, Failed, Json, Kept, Released
 from telecine.wire.codec import fact_from_json, from_json, to_json
-from telecine.worker.attempts import Attempt, Held
+from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.engine_api import WorkerOptions
 from telecine.worker.flow_source import FlowSource
 from telecine.worker.handlers.recorder import Recorder
@@ -27,13 +27,13 @@ from telecine.worker.processes.child import Child
 LAST_SECONDS = 2.0
 TAIL_LINES = 20
 TAIL_CHARS = 600
-MOST_LINES = 1_000
+MAX_LINES = 1_000
 
 
 async def run_in_child(
     attempt: Attempt,
     order: tuple[Brief, FlowSource],
-    parts: tuple[Held, Recorder, Scratch],
+    parts: tuple[HeldAttempts, Recorder, Scratch],
     options: WorkerOptions,
 ) -> Fact:
     """Start the child, talk with it until it ends, and say what came of it."""
@@ -43,9 +43,9 @@ async def run_in_child(
         child = Child(options.term)
     except OSError as error:
         return Released(f"no child could be started: {error}")
-    talk = Conversation(child, attempt, (held, recorder, scratch))
+    talk = AttemptConversation(child, attempt, (held, recorder, scratch))
     attempt.interrupt = talk.stop
-    output = Output(child.output, attempt, held)
+    output = ChildOutput(child.output, attempt, held)
     if attempt.stopping:
         child.stop(True)
     try:
@@ -60,8 +60,8 @@ async def run_in_child(
         child.close()
 
 
-class Conversation:
-    def __init__(self, child: Child, attempt: Attempt, parts: tuple[Held, Recorder, Scratch]) -> None:
+class AttemptConversation:
+    def __init__(self, child: Child, attempt: Attempt, parts: tuple[HeldAttempts, Recorder, Scratch]) -> None:
         self._child = child
         self._attempt = attempt
         self._held, self._recorder, self._scratch = parts
@@ -163,10 +163,10 @@ class Conversation:
         self._child.stop(hard)
 
 
-class Output:
+class ChildOutput:
     """What the handler prints: log lines while there are not too many, and a tail for its obituary."""
 
-    def __init__(self, handle: int, attempt: Attempt, held: Held) -> None:
+    def __init__(self, handle: int, attempt: Attempt, held: HeldAttempts) -> None:
         self._handle = handle
         self._attempt = attempt
         self._held = held
@@ -200,7 +200,7 @@ class Output:
             return
         self._count += 1
         self._tail.append(text[:TAIL_CHARS])
-        if self._count <= MOST_LINES:
+        if self._count <= MAX_LINES:
             self._held.line(self._attempt, text, data={"stream": "output"})
 
     def drain(self) -> None:
@@ -209,8 +209,8 @@ class Output:
             pass
         self._line(self._rest)
         self._rest = b""
-        if self._count > MOST_LINES:
-            skipped = {"stream": "output", "left_out": self._count - MOST_LINES, "tail": list(self._tail)}
+        if self._count > MAX_LINES:
+            skipped = {"stream": "output", "left_out": self._count - MAX_LINES, "tail": list(self._tail)}
             self._held.line(self._attempt, "too much output; the last lines", "warning", data=skipped)
 
     def tail(self) -> str:
@@ -223,7 +223,7 @@ class Output:
 def _died(code: int | None, tail: str) -> Failed:
     """The obituary of a child that left no outcome, in one sentence."""
     if code is None:
-        how = "vanished together with its keeper"
+        how = "vanished together with its supervisor"
     elif code < 0:
         how = f"was killed by {_signal_name(-code)}"
     else:

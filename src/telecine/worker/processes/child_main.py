@@ -26,7 +26,7 @@ from telecine.facts import Brief, Fact, Failed, Json, Kept, Lease, Shelved
 from telecine.flow import Handler, Lent, MediaChild, Reader
 from telecine.wire.codec import fact_to_json, from_json, to_json
 from telecine.worker.flow_source import FlowSource, load_flows
-from telecine.worker.handlers.bench import ONLY_INLINE, HandlerBench, Happened
+from telecine.worker.handlers.bench import ONLY_INLINE, FinishedAwaitable, HandlerBench
 from telecine.worker.handlers.outcome import of_error, of_return, trace_of
 from telecine.worker.processes import supervisor
 from telecine.worker.processes.channel import to_line
@@ -38,7 +38,7 @@ def _as_it_is(value: Json) -> Json:
     return value
 
 
-class Channel:
+class ChildChannel:
     """The child's end: says lines, and hands each answer to whoever asked."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -71,7 +71,7 @@ class Channel:
             waiting = _Waiting()
             self._asks[number] = waiting.give
             self.say(**message, n=number)
-            return Happened(read(_answer(waiting.take())))
+            return FinishedAwaitable(read(_answer(waiting.take())))
         future = loop.create_future()
         self._asks[number] = lambda answer: loop.call_soon_threadsafe(future.set_result, answer)
         self.say(**message, n=number)
@@ -126,10 +126,10 @@ def _shelves(value: Json) -> list[Shelved]:
     return [from_json(Shelved, item) for item in value]
 
 
-class ChannelVoice:
+class ChannelIo:
     """How the handler in the child is heard."""
 
-    def __init__(self, channel: Channel, scratch: Path, artifacts: str | None) -> None:
+    def __init__(self, channel: ChildChannel, scratch: Path, artifacts: str | None) -> None:
         self._channel = channel
         self._scratch = scratch
         self._artifacts = artifacts
@@ -185,12 +185,12 @@ class ChannelVoice:
         return self._scratch
 
 
-def perform(channel: Channel, order: dict[str, Any]) -> tuple[Fact, str | None]:
+def perform(channel: ChildChannel, order: dict[str, Any]) -> tuple[Fact, str | None]:
     """Load the flow, run the handler, and turn whatever comes of it into a fact."""
     sys.path[:] = order["path"]
     lease = from_json(Lease, order["lease"])
     bench = HandlerBench(
-        lease, from_json(Brief, order["brief"]), ChannelVoice(channel, Path(order["scratch"]), order["artifacts"])
+        lease, from_json(Brief, order["brief"]), ChannelIo(channel, Path(order["scratch"]), order["artifacts"])
     )
     try:
         handler = _handler(from_json(FlowSource, order["source"]), lease.flow, lease.stage)
@@ -219,7 +219,7 @@ def _handler(source: FlowSource, flow: str, stage: str) -> Handler:
 class _Stop:
     """While the handler runs, TERM ends it by an exception, so that its `finally` blocks run."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChildChannel) -> None:
         self._channel = channel
 
     def __enter__(self) -> None:
@@ -239,7 +239,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
-    line = Channel(socket.socket(fileno=channel))
+    line = ChildChannel(socket.socket(fileno=channel))
     fact, trace = perform(line, line.order())
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

@@ -14,7 +14,7 @@ from telecine.artifacts import Moved, Stored
 from telecine.errors import Conflict
 from telecine.wire.responses import DigestResponse
 
-MOST_KNOWN = 1_000
+MAX_KNOWN = 1_000
 AT_ONCE = 2
 BLOCK = 4 << 20
 
@@ -28,7 +28,7 @@ class _Hash:
     task: asyncio.Task[Stored] | None = None
 
 
-class Hashing:
+class BackgroundHashes:
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, _Hash] = OrderedDict()
         self._turns = asyncio.Semaphore(AT_ONCE)
@@ -60,7 +60,7 @@ class Hashing:
             return await work(moved)
 
     def _forget(self) -> None:
-        while len(self._known) > MOST_KNOWN:
+        while len(self._known) > MAX_KNOWN:
             oldest, one = next(iter(self._known.items()))
             if one.task is not None and not one.task.done():
                 return
