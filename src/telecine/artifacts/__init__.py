@@ -16,9 +16,8 @@ from obstore.store import AzureStore, GCSStore, LocalStore, ObjectStore, S3Store
 
 from telecine.artifacts import local
 from telecine.artifacts.bucket import S3Access, open_bucket
-from telecine.artifacts.names import check_name
+from telecine.artifacts.names import key_for_lease, key_of
 from telecine.errors import NO_CREDENTIALS, ArtifactError, ArtifactsFull, BadSpec, NotFound, is_full, lacks_credentials
-from telecine.facts import Lease
 from telecine.private_files import make_private_folder
 
 __all__ = [
@@ -62,17 +61,6 @@ class Stored:
     size: int
     sha256: str
     etag: str | None = field(default=None, compare=False)
-
-
-def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> str:
-    """`<job>/<stage>@<version>/<position>/<token>/<name>`: no two attempts ever write the same key."""
-    check_name(name)
-    return f"{job_id}/{stage}/{position}/{token}/{name}"
-
-
-def key_for_lease(lease: Lease, name: str) -> str:
-    """The key of what the attempt with this lease keeps under a name."""
-    return key_of(lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token, name=name)
 
 
 def part_of(size: int) -> int:
