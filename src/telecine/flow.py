@@ -102,8 +102,10 @@ class Bench(Protocol):
     def saved(self, name: str, default: Json = None) -> Json:
         """What `checkpoint` recorded under `name`, by this or an earlier attempt."""
 
-    def keep(self, name: str, path: Path, **facts: Json) -> Awaitable[Kept]:
-        """Store the file as an artifact: whole, hashed, immutable, adopted by later attempts."""
+    def keep(self, name: str, path: Path, *, sha256: str | None = None, **facts: Json) -> Awaitable[Kept]:
+        """Store the file as an artifact: whole, hashed, immutable, adopted by later attempts.
+
+        `sha256`: its hash, if it is known. A worker without a database then leaves the check to the server."""
 
     def kept(self, name: str, *, check: bool = False) -> Awaitable[Kept | None]:
         """What this task kept under `name`, if its bytes are still there in full size; `check` hashes them, too."""

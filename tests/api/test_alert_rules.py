@@ -106,7 +106,7 @@ async def test_the_first_errors_of_a_route_are_told(front: Front, monkeypatch: p
 
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(front.parts.engine.store, "read", broken)
+            patch.setattr(front.parts.engine._store, "read", broken)
             assert (await front.ada.get("/api/v1/jobs")).status_code == 503
         await watched.scrape(3 * MINUTE)
 

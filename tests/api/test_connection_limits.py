@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from telecine.wiring.connections import Bounds, ConnectionLimits, bounds_for, counted_as, protocols
+from telecine.wiring.connections import ConnectionBounds, ConnectionLimits, bounds_for, counted_as, protocols
 
 HELLO = b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -18,7 +18,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Hall:
     """An application whose answer to /wait comes when the test says so."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ConnectionBounds) -> None:
         self.limits = ConnectionLimits(bounds)
         self.go = asyncio.Event()
         self.port = 0
@@ -39,7 +39,7 @@ class Hall:
 
 @asynccontextmanager
 async def opened(**bounds: Any) -> AsyncIterator[Hall]:
-    hall = Hall(Bounds(**bounds))
+    hall = Hall(ConnectionBounds(**bounds))
     config = uvicorn.Config(hall, port=0, log_config=None, lifespan="off", **protocols(hall.limits))
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())

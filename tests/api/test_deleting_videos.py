@@ -7,7 +7,7 @@ from telecine.engine.jobs.delete_subject import clear_gone
 from telecine.engine.maintenance.artifact_gc import clear
 from telecine.facts import Done, Status
 from telecine.wiring import open_artifacts, open_engine
-from telecine.worker.housekeeping import Bin
+from telecine.worker.housekeeping import ArtifactTrash
 from tests.api.in_process_server import Front
 from tests.api.live_server import cinema
 from tests.api.video_fixtures import FLOW, begun, keep, published
@@ -26,7 +26,7 @@ def files(front: Front) -> set[str]:
 async def tidied(front: Front) -> None:
     """What housekeeping does about it."""
     await clear_gone(front.parts.engine)
-    await clear(front.parts.store, Bin(front.house.artifacts))
+    await clear(front.parts.store, ArtifactTrash(front.house.artifacts))
 
 
 async def test_a_deleted_video_is_not_there_and_its_bytes_go(front: Front) -> None:
@@ -154,7 +154,7 @@ def test_a_server_that_dies_after_the_answer_has_deleted_it_all_the_same(tmp_pat
                 return not (await parts.engine.queries.jobs()).items
 
             await until(ended, "its job was put away")
-            await clear(parts.store, Bin(open_artifacts(settings)))
+            await clear(parts.store, ArtifactTrash(open_artifacts(settings)))
             assert (await parts.engine.queries.job(begun["job_id"])).status == Status.CANCELLED
 
     asyncio.run(next_server())

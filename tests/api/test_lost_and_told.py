@@ -14,7 +14,7 @@ from telecine.engine.maintenance.artifact_gc import clear
 from telecine.errors import ArtifactError, TelecineError, Unreachable
 from telecine.facts import JobId
 from telecine.wiring import open_artifacts
-from telecine.worker.housekeeping import Bin
+from telecine.worker.housekeeping import ArtifactTrash
 from tests.api.in_process_server import Front
 from tests.api.raw_requests import a_film, created, jobs_of, ready, sent
 
@@ -36,7 +36,7 @@ async def test_a_film_whose_video_was_deleted_while_it_came_is_not_thrown_away(f
     await front.parts.store.run(
         lambda: from_upload._become(again, hashlib.sha256(film).hexdigest(), JobId(first["job"]), wanted)
     )
-    await clear(front.parts.store, Bin(open_artifacts(front.settings)))
+    await clear(front.parts.store, ArtifactTrash(open_artifacts(front.settings)))
 
     found = await desk.uploads.find(again.id)
     assert (found.state, found.job_id != first["job"]) == ("done", True)

@@ -17,7 +17,7 @@ from telecine.engine.uploads.records import free_with
 from telecine.errors import NotFound
 from telecine.wiring import open_artifacts
 from telecine.wiring.server import open_house
-from telecine.worker.housekeeping import Bin
+from telecine.worker.housekeeping import ArtifactTrash
 from tests.api.in_process_server import Front
 from tests.api.raw_requests import ROOT, TUS, a_film, created, jobs_of, offset_of, ready, sent
 from tests.media.test_far_sources import in_bucket
@@ -128,7 +128,7 @@ async def test_the_same_film_twice_is_one_video_and_lies_there_once(front: Front
     first = await uploaded(front, film, name="film.mp4")
 
     second = await uploaded(front, film, name="renamed.mp4")
-    await clear(front.parts.store, Bin(open_artifacts(front.settings)))
+    await clear(front.parts.store, ArtifactTrash(open_artifacts(front.settings)))
 
     assert (second["video"], second["job"]) == (first["video"], first["job"])
     assert (first["how"], second["how"]) == ("submitted", "continued")
@@ -266,7 +266,7 @@ async def test_a_video_that_is_deleted_takes_its_film_with_it(front: Front, film
     shown = await uploaded(front, film)
 
     await front.parts.store.run(lambda: free_with(shown["video"]))
-    await clear(front.parts.store, Bin(open_artifacts(front.settings)))
+    await clear(front.parts.store, ArtifactTrash(open_artifacts(front.settings)))
 
     assert not stored(front, shown["id"]).exists()
     with pytest.raises(NotFound):

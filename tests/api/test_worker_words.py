@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.leases.lease_operations import Totals
 from telecine.facts import Done, Failed, Kept, Line, Mode, Piece, Word
-from telecine.worker.engine_api import Words
+from telecine.worker.engine_api import EngineApi
+from telecine.worker.local_engine import LocalEngine
+from telecine.worker_facts import Totals
 from tests.api.in_process_server import Front
 from tests.api.worker_client import FLOW, LANES, a_hand, holding, of, registration
 from tests.support.builders import a_flow, a_stage
@@ -17,8 +18,10 @@ FAN = a_flow(a_stage("cut"), a_stage("join", "cut", fan_out=True))
 
 @pytest.fixture(params=["engine", "http"])
 def open_words(request: pytest.FixtureRequest, front: Front) -> Callable[[], Any]:
-    async def words() -> Words:
-        return front.parts.engine if request.param == "engine" else (await a_hand(front, enlisted=False)).words
+    async def words() -> EngineApi:
+        if request.param == "engine":
+            return LocalEngine(front.parts.engine)
+        return (await a_hand(front, enlisted=False)).words
 
     return words
 

@@ -3,8 +3,8 @@
 import pytest
 
 from telecine.engine.accounts.keys import Scope
-from telecine.engine.jobs.registration import Registration
 from telecine.engine.leases.remote_workers import RemoteWorkers
+from telecine.worker_facts import Registration
 from tests.api.in_process_server import Front
 from tests.support.builders import a_flow
 

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 
 from telecine.engine.accounts.keys import Scope
-from telecine.engine.jobs.registration import Registration
 from telecine.facts import Holding, Lease, WorkerId
 from telecine.worker.attempts import Attempt
-from telecine.worker.http import Barred, FarWords, Server
+from telecine.worker.http import HttpEngine, Server, ShutOutSignal
+from telecine.worker_facts import Registration
 from telecine.world import World
 from tests.api.in_process_server import Front
 from tests.support.builders import a_flow
@@ -27,7 +27,7 @@ NOBODY = WorkerId(0)
 class Hand:
     """One remote worker: its words, and the plain client that says what no proper worker would."""
 
-    words: FarWords
+    words: HttpEngine
     client: httpx.AsyncClient
     key_id: str
     worker: WorkerId = NOBODY
@@ -61,7 +61,7 @@ async def a_hand(front: Front, name: str = "ann", *, wait: float = 0.0, enlisted
         await front.app(scope, receive, send)  # whichever stands there: servers are restarted
 
     transport = httpx.ASGITransport(door, raise_app_exceptions=False)
-    barred = Barred()
+    barred = ShutOutSignal()
     server = await front.stays(Server("http://telecine.test", issued.text, barred, transport=transport))
     client = await front.stays(
         httpx.AsyncClient(
@@ -70,7 +70,7 @@ async def a_hand(front: Front, name: str = "ann", *, wait: float = 0.0, enlisted
             headers={"Authorization": f"Bearer {issued.text}"},
         )
     )
-    hand = Hand(FarWords(server, barred, World(), wait=wait), client, issued.id)
+    hand = Hand(HttpEngine(server, barred, World(), wait=wait), client, issued.id)
     if enlisted:
         await hand.enlist(name=name)
     return hand

@@ -10,9 +10,10 @@ from telecine.engine import Submission
 from telecine.errors import ArtifactError
 from telecine.facts import Lease
 from telecine.worker import retry_while_leased
-from telecine.worker.artifact_place import OwnPlace
+from telecine.worker.artifact_place import LocalArtifacts
 from telecine.worker.attempts import Attempt
 from telecine.worker.handlers.recorder import Recorder
+from telecine.worker.local_engine import LocalEngine
 from telecine.world import World
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
@@ -41,7 +42,7 @@ async def test_what_is_kept_while_the_bucket_is_away_is_stored_when_it_is_back(
     bed: Bed, server: S3Server, tmp_path: Path
 ) -> None:
     attempt = Attempt(await leased(bed), until=float("inf"))
-    recorder = Recorder(bed.engine, World(), OwnPlace(server.bucket.artifacts()))
+    recorder = Recorder(LocalEngine(bed.engine), World(), LocalArtifacts(server.bucket.artifacts()))
     (tmp_path / "made").write_bytes(b"six seconds")
 
     server.stop()
@@ -62,7 +63,7 @@ async def test_a_bucket_that_stays_away_fails_the_attempt_with_the_reason(
 ) -> None:
     monkeypatch.setattr(retry_while_leased, "MAX_BUCKET_SECONDS", 1.0)
     attempt = Attempt(await leased(bed), until=float("inf"))
-    recorder = Recorder(bed.engine, World(), OwnPlace(server.bucket.artifacts()))
+    recorder = Recorder(LocalEngine(bed.engine), World(), LocalArtifacts(server.bucket.artifacts()))
     (tmp_path / "made").write_bytes(b"six seconds")
 
     server.stop()

@@ -9,7 +9,7 @@ from telecine.artifacts import Artifacts
 from telecine.engine.maintenance.artifact_gc import clear, put_freed
 from telecine.engine.maintenance.retention import Ages
 from telecine.facts import DAY, Kept, Lease
-from telecine.worker.housekeeping import Bin
+from telecine.worker.housekeeping import ArtifactTrash
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 from tests.support.retention import retire_all
@@ -51,7 +51,7 @@ async def test_replaced_bytes_are_deleted(bed: Bed, artifacts: Artifacts) -> Non
     await bed.release(lease)
     new = await keep(bed, artifacts, await bed.take(), "a")
 
-    assert await clear(bed.store, Bin(artifacts)) == 1
+    assert await clear(bed.store, ArtifactTrash(artifacts)) == 1
 
     assert files(artifacts) == [new]
     assert await bed.count("freed") == 0
@@ -63,7 +63,7 @@ async def test_what_an_artifact_names_again_is_not_deleted(bed: Bed, artifacts: 
     key = await keep(bed, artifacts, await bed.take(), "a")
     await bed.store.run(lambda: put_freed([key, f"{key.split('/')[0]}/"]))
 
-    assert await clear(bed.store, Bin(artifacts)) == 0
+    assert await clear(bed.store, ArtifactTrash(artifacts)) == 0
 
     assert files(artifacts) == [key]
     assert await bed.count("freed") == 0
@@ -83,7 +83,7 @@ async def test_bytes_that_were_never_recorded_go_with_their_job(bed: Bed, artifa
     bed.pass_time(31 * DAY)
 
     await retire_all(bed)
-    count = await clear(bed.store, Bin(artifacts))
+    count = await clear(bed.store, ArtifactTrash(artifacts))
 
     assert count == 3
     assert files(artifacts) == [f"{job_id}0/cut@1/0/1/of-another-job"]
@@ -99,7 +99,7 @@ async def test_of_a_published_version_only_what_was_not_recorded_goes(bed: Bed, 
     bed.pass_time(31 * DAY)
 
     await retire_all(bed)
-    await clear(bed.store, Bin(artifacts))
+    await clear(bed.store, ArtifactTrash(artifacts))
 
     assert files(artifacts) == [key]
 
@@ -119,10 +119,10 @@ async def test_bytes_of_a_version_that_was_replaced_go_but_for_what_the_new_one_
     await bed.done(new, publish=True, carry=(a.id,))
 
     await retire_all(bed, Ages(versions=0))
-    await clear(bed.store, Bin(artifacts))
+    await clear(bed.store, ArtifactTrash(artifacts))
     bed.pass_time(31 * DAY)
     await retire_all(bed)
-    await clear(bed.store, Bin(artifacts))
+    await clear(bed.store, ArtifactTrash(artifacts))
 
     assert files(artifacts) == sorted([carried, own])
 
@@ -154,7 +154,7 @@ async def test_what_could_not_be_deleted_is_tried_again(bed: Bed, artifacts: Art
 
     first = await clear(bed.store, Stuck())
     left = await bed.count("freed")
-    second = await clear(bed.store, Bin(artifacts))
+    second = await clear(bed.store, ArtifactTrash(artifacts))
 
     assert (first, left, second) == (0, 2, 2)
     assert files(artifacts) == []

@@ -16,8 +16,8 @@ from telecine.errors import Unreachable
 from telecine.facts import Answer, Done, Lease, Word
 from telecine.store.open import open_store
 from telecine.worker import outbox as module
-from telecine.worker.attempts import Attempt, Held
-from telecine.worker.engine_api import Words
+from telecine.worker.attempts import Attempt, HeldAttempts
+from telecine.worker.engine_api import EngineApi
 from telecine.worker.outbox import Outbox
 from telecine.world import World
 from tests.support.builders import Loaded, a_flow
@@ -59,15 +59,15 @@ class Counted:
 @asynccontextmanager
 async def saying(
     bed: Bed, *results: Any, engine: Engine | Counted | None = None
-) -> AsyncIterator[tuple[Held, list[Lease], Outbox]]:
+) -> AsyncIterator[tuple[HeldAttempts, list[Lease], Outbox]]:
     """A worker's outbox that has one outcome for each task, with these results."""
     for statement in TRIGGER if bed.is_postgres else SQLITE_TRIGGER:
         await bed.sql(statement)
     await bed.enact(LINE)
     await bed.engine.jobs.submit_many([Submission(flow="film")] * len(results))
     leases = await bed.claim(len(results))
-    held = Held()
-    outbox = Outbox(cast("Words", engine or bed.engine), held, World(dice=Loaded()), lambda: None)
+    held = HeldAttempts()
+    outbox = Outbox(cast("EngineApi", engine or bed.engine), held, World(dice=Loaded()), lambda: None)
     for lease, result in zip(leases, results, strict=True):
         attempt = Attempt(lease, until=float("inf"))
         held.attempts[attempt.key] = attempt
@@ -84,7 +84,7 @@ async def states(bed: Bed, leases: list[Lease]) -> list[str]:
     return [(await bed.task(lease.task_id))["state"] for lease in leases]
 
 
-async def until_held(held: Held, count: int) -> None:
+async def until_held(held: HeldAttempts, count: int) -> None:
     async with asyncio.timeout(20):
         while len(held.attempts) != count:
             await asyncio.sleep(0.01)

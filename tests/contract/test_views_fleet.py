@@ -2,11 +2,11 @@
 
 import pytest
 
-from telecine.engine.leases.lease_operations import Totals
 from telecine.engine.queries.fleet import shown_of
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.errors import NotFound
 from telecine.facts import DAY, HOUR, MINUTE, SECOND, Holding, Mode, Status
+from telecine.worker_facts import Totals
 from tests.support.builders import a_flow, a_stage
 from tests.support.scene import Scene, played
 

@@ -14,6 +14,7 @@ from telecine import Bench, Done, Flow
 from telecine.dispatch.local import LocalBell
 from telecine.engine import Engine
 from telecine.worker import Worker, WorkerOptions
+from telecine.worker.local_engine import LocalEngine
 from telecine.world import World
 from tests.fault.program import open_engine
 from tests.fault.worker_processes import BRISK, ended, until
@@ -58,10 +59,11 @@ async def working(url: str, folder: Path, bucket: Bucket) -> AsyncIterator[Engin
 
         @asynccontextmanager
         async def beat_words() -> AsyncIterator[Any]:
-            yield engine
+            yield LocalEngine(engine)
 
         await engine.jobs.register(large)
-        worker = Worker(engine, LocalBell(), [large], WorkerOptions(name="ann", **where, **BRISK), World(), beat_words)
+        options = WorkerOptions(name="ann", **where, **BRISK)
+        worker = Worker(LocalEngine(engine), LocalBell(), [large], options, World(), beat_words)
         running = asyncio.ensure_future(worker.run())
         try:
             yield engine

@@ -13,6 +13,7 @@ from telecine.artifacts import Artifacts
 from telecine.dispatch.local import LocalBell
 from telecine.engine import Engine
 from telecine.worker import Worker, WorkerOptions
+from telecine.worker.local_engine import LocalEngine
 from telecine.world import World
 from tests.fault.program import open_engine
 from tests.fault.worker_processes import BRISK, ended, rows, until
@@ -53,11 +54,11 @@ async def working(url: str, options: WorkerOptions) -> AsyncIterator[Engine]:
 
         @asynccontextmanager
         async def beat_words() -> AsyncIterator[Any]:
-            yield engine
+            yield LocalEngine(engine)
 
         for flow in (shelves, spoilt):
             await engine.jobs.register(flow)
-        worker = Worker(engine, LocalBell(), [shelves, spoilt], options, World(), beat_words)
+        worker = Worker(LocalEngine(engine), LocalBell(), [shelves, spoilt], options, World(), beat_words)
         running = asyncio.ensure_future(worker.run())
         try:
             yield engine

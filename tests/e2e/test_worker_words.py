@@ -13,6 +13,7 @@ from telecine.dispatch.local import LocalBell
 from telecine.engine import Engine, Submission
 from telecine.errors import Unreachable
 from telecine.worker import Worker, WorkerOptions
+from telecine.worker.local_engine import LocalEngine
 from telecine.world import World
 from tests.fault.program import open_engine
 from tests.fault.worker_processes import BRISK, ended, rows
@@ -25,7 +26,7 @@ class LossyWords:
     """Loses some questions before the engine hears them, and some answers after it has acted."""
 
     def __init__(self, engine: Engine, dice: random.Random) -> None:
-        self._engine = engine
+        self._engine = LocalEngine(engine)
         self._dice = dice
         self.lost = 0
 
@@ -62,7 +63,7 @@ class CountedWords:
     """Notes which words were said."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine = LocalEngine(engine)
         self.said: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -139,7 +140,7 @@ def test_lost_questions_and_answers_cost_time_and_nothing_else(sqlite_url: str, 
 
 
 def test_a_worker_waits_for_a_database_that_is_not_there_yet_and_may_leave_before(tmp_path: Path) -> None:
-    class Away:
+    class Away(LocalEngine):
         async def enlist(self, registration: object) -> int:
             asked.set()
             raise Unreachable("nobody is there")
@@ -147,7 +148,8 @@ def test_a_worker_waits_for_a_database_that_is_not_there_yet_and_may_leave_befor
     asked = asyncio.Event()
 
     async def scene() -> None:
-        worker = worker_on(Away(), Away(), tmp_path)  # type: ignore[arg-type]
+        nothing: Any = None
+        worker = worker_on(nothing, Away(nothing), tmp_path)
         running = asyncio.ensure_future(worker.run())
         await asyncio.wait_for(asked.wait(), 5)
 
@@ -163,7 +165,7 @@ def test_a_worker_that_was_stopped_before_it_began_claims_nothing(sqlite_url: st
         async with open_engine(sqlite_url) as engine:
             await engine.jobs.register(quick)
             await engine.jobs.submit("quick")
-            worker = worker_on(engine, engine, tmp_path)
+            worker = worker_on(engine, LocalEngine(engine), tmp_path)
 
             worker.stop()
             await asyncio.wait_for(worker.run(), 5)
@@ -180,3 +182,11 @@ def test_a_child_loads_nothing_that_only_the_worker_needs() -> None:
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert heavy.isdisjoint(loaded.split())
+
+
+def test_a_remote_worker_loads_no_engine() -> None:
+    program = "import sys, telecine.worker.http, telecine.worker.loop; print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert [name for name in loaded.split() if name.startswith("telecine.engine")] == []

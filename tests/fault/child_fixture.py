@@ -14,8 +14,8 @@ import pytest
 from telecine.errors import ChildFailed
 from telecine.flow import MediaChild, Reader
 from telecine.worker.media import fork_child
-from telecine.worker.media.fork_server import Nursery
-from telecine.worker.media.media_child import Ways, media_child
+from telecine.worker.media.fork_server import ForkServer
+from telecine.worker.media.media_child import ChildOptions, media_child
 from telecine.worker.media.media_process import MediaProcess
 from tests.fault.fake_child import SLEEPER
 
@@ -24,9 +24,9 @@ TERM = 0.3
 
 
 class Stage:
-    """Where a test starts children, or has a nursery fork them; what they left is in `said`."""
+    """Where a test starts children, or has a fork server fork them; what they left is in `said`."""
 
-    def __init__(self, folder: Path, nursery: Nursery | None = None) -> None:
+    def __init__(self, folder: Path, nursery: ForkServer | None = None) -> None:
         self.folder = folder
         self.nursery = nursery
         self.said: list[tuple[str, str, str, dict[str, Any]]] = []
@@ -38,8 +38,8 @@ class Stage:
         def say(*words: Any) -> None:
             self.said.append(words)
 
-        usual: dict[str, Any] = {"program": DOUBLE, "folder": self.folder, "births": self.nursery, "term": TERM}
-        ways = Ways(**{**usual, "mono": time.monotonic, "say": say, **how})
+        usual: dict[str, Any] = {"program": DOUBLE, "folder": self.folder, "forker": self.nursery, "term": TERM}
+        ways = ChildOptions(**{**usual, "mono": time.monotonic, "say": say, **how})
         return media_child(ways, order, files or {}, source, self.family)
 
     async def answer(self, order: Any, **how: Any) -> Any:
@@ -72,7 +72,7 @@ def children() -> list[str]:
         with suppress(psutil.NoSuchProcess):
             command = " ".join(one.cmdline())
             unreaped = one.status() == psutil.STATUS_ZOMBIE and one.ppid() == os.getpid()
-            nursery = one.name() == fork_child.NURSERY
+            nursery = one.name() == fork_child.FORK_SERVER
             if not nursery and (unreaped or DOUBLE in command or SLEEPER in command):
                 found.append(f"{one.pid} {command}")
     return found

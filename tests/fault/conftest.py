@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from telecine.worker.media.fork_server import Nursery
+from telecine.worker.media.fork_server import ForkServer
 from tests.fault.child_fixture import DOUBLE, Stage
 from tests.fault.worker_processes import Crew, crew
 from tests.support.postgres import fresh_schema
@@ -37,10 +37,10 @@ def workers_on_sqlite(sqlite_url: str, tmp_path: Path) -> Iterator[Crew]:
 
 @pytest.fixture(params=["started", "forked"])
 def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
-    """Media children are started like any program, or forked by a nursery: nobody shall see a difference."""
+    """Media children are started like any program, or forked by a fork server: nobody shall see a difference."""
     if request.param == "started":
         yield Stage(tmp_path)
         return
-    nursery = Nursery(DOUBLE)
+    nursery = ForkServer(DOUBLE)
     yield Stage(tmp_path, nursery)
     asyncio.run(nursery.close())

@@ -22,6 +22,7 @@ from telecine.engine import Engine
 from telecine.store import Store
 from telecine.store.open import bring_up_to_date, dialect_of, open_store
 from telecine.worker import FlowSource, Worker, WorkerOptions, load_flows
+from telecine.worker.local_engine import LocalEngine
 from telecine.world import Machine, World
 from tests.support import flows as flows_for_tests
 
@@ -50,7 +51,7 @@ def bell_for(url: str, world: World) -> Bell:
 @asynccontextmanager
 async def open_engine(
     url: str, *, world: World | None = None, bell: Bell | None = None, **options: Any
-) -> AsyncIterator[Engine]:
+) -> AsyncIterator[LocalEngine]:
     """An engine on an up-to-date database."""
     world = world or World()
     store: Store = open_store(url, dice=world.dice)
@@ -75,15 +76,15 @@ async def open_worker(url: str, folder: Path, given: dict[str, Any]) -> AsyncIte
     bell = DeafBell() if deaf else bell_for(url, world)
 
     @asynccontextmanager
-    async def beat_words() -> AsyncIterator[Engine]:
+    async def beat_words() -> AsyncIterator[LocalEngine]:
         async with open_engine(url, world=world, bell=DeafBell(), lease=options.lease) as engine:
-            yield engine
+            yield LocalEngine(engine)
 
     async with open_engine(url, world=world, bell=bell, lease=options.lease) as engine:
         flows = [flow for flow in load_flows(source) if names is None or flow.name in names]
         for flow in flows:
             await engine.jobs.register(flow)
-        yield Worker(engine, bell, flows, options, world, beat_words)
+        yield Worker(LocalEngine(engine), bell, flows, options, world, beat_words)
 
 
 async def run(url: str, folder: Path, given: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from telecine.errors import Unreachable
 from telecine.facts import Done, Holding, Kept, Lease, Line, Word, WorkerId
 from telecine.wiring import open_engine
 from telecine.worker.attempts import Attempt
-from telecine.worker.http import Barred, FarWords, Server
+from telecine.worker.http import HttpEngine, Server, ShutOutSignal
 from telecine.world import World
 from tests.api.worker_client import nowhere, registration
 from tests.fault.server_processes import FLOWS, Outpost, outpost
@@ -34,7 +34,7 @@ def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outpost]:
 class Stage:
     """A worker behind the proxy, with one task in its hands."""
 
-    def __init__(self, engine: Engine, words: FarWords, proxy: CuttingProxy) -> None:
+    def __init__(self, engine: Engine, words: HttpEngine, proxy: CuttingProxy) -> None:
         self.engine = engine
         self.words = words
         self.proxy = proxy
@@ -46,13 +46,13 @@ class Stage:
 
 @asynccontextmanager
 async def stage(post: Outpost) -> AsyncIterator[Stage]:
-    key, barred, world = post.register("ann").read_text(), Barred(), World()
+    key, barred, world = post.register("ann").read_text(), ShutOutSignal(), World()
     async with (
         open_engine(post.settings) as parts,
         cutting_proxy(post.port) as proxy,
         Server(proxy.url, key, barred) as server,
     ):
-        own = Stage(parts.engine, FarWords(server, barred, world, wait=0.0), proxy)
+        own = Stage(parts.engine, HttpEngine(server, barred, world, wait=0.0), proxy)
         own.worker = await own.words.enlist(registration(lanes=tuple(LANES)))
         await parts.engine.jobs.submit("quick")
         yield own

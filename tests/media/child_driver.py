@@ -34,15 +34,15 @@ from telecine.media.orders import (
     plain_order,
 )
 from telecine.media.plain_json import from_plain
-from telecine.media.planner import audio_order, missing, video_order
-from telecine.media.source import Packets, Picture, Samples, Source, retold
+from telecine.media.planner import missing, video_order
+from telecine.media.source import Packets, Picture, Samples, Sound, Source, retold
 from telecine.media.timeline.grid import Chunk, Span, span_of, span_of_sound, timing_for
 from telecine.media.timeline.index import Index, build_index
-from tests.media.fork_server import Nursery, start
+from tests.media.fork_server import ForkServer, start
 
 PATIENCE = 60.0  # seconds without a word
 AT_ONCE = 2
-nursery: Nursery | None = None  # where children come from; None: each is started as a worker starts it
+nursery: ForkServer | None = None  # where children come from; None: each is started as a worker starts it
 
 
 class ChildFault(AssertionError):
@@ -273,6 +273,12 @@ def gather(spoken: Sequence[Said]) -> dict[str, Made]:
 def _made(known: dict[int, tuple[Segment, bytes]]) -> Made:
     ordered = [known[number] for number in sorted(known)]
     return Made(tuple(segment for segment, _ in ordered), tuple(body for _, body in ordered))
+
+
+def audio_order(sound: Sound, track: Track, film: Span, *, format: str) -> EncodeAudio:
+    """Encode one track over the whole span of the film."""
+    start = round(film.start / sound.time_base)
+    return EncodeAudio(sound=sound, format=format, track=track, start=start, length=film.length, borders=film.borders)
 
 
 def audio_orders(looked: Looked, film: Span) -> list[EncodeAudio]:

@@ -15,7 +15,7 @@ import pytest
 
 from telecine.media.orders import Rung, Timing, Track
 from tests.media import child_driver
-from tests.media.fork_server import Nursery
+from tests.media.fork_server import ForkServer
 from tests.media.sources import KINDS
 from tests.media.transcode_env import Theatre, play, small
 
@@ -26,7 +26,7 @@ def children() -> Iterator[None]:
     if sys.platform != "linux":
         yield
         return
-    child_driver.nursery = Nursery()
+    child_driver.nursery = ForkServer()
     yield
     child_driver.nursery.close()
     child_driver.nursery = None

@@ -19,7 +19,7 @@ from telecine.worker.media import fork_child
 
 
 @dataclass(frozen=True)
-class Forked:
+class ForkedChild:
     """A child as whoever asked for it sees it."""
 
     handle: int
@@ -37,7 +37,7 @@ class Forked:
         return os.waitstatus_to_exitcode(status)
 
 
-class Nursery:
+class ForkServer:
     def __init__(self) -> None:
         self._asked = Lock()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -51,7 +51,7 @@ class Nursery:
 
     def start(
         self, folder: Path, line: socket.socket, output: int, source: Path | None
-    ) -> tuple[Forked, dict[str, int]]:
+    ) -> tuple[ForkedChild, dict[str, int]]:
         """A child, and what it knows its files by."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = json.dumps({"folder": str(folder), "nice": 0}).encode()
@@ -60,7 +60,7 @@ class Nursery:
             with self._asked:
                 socket.send_fds(self._line, [request], given)
         _, [handle], _, _ = socket.recv_fds(ours, 64, 1)
-        return Forked(handle, ours), {"source": fork_child.LINE + 1} if source else {}
+        return ForkedChild(handle, ours), {"source": fork_child.LINE + 1} if source else {}
 
     def close(self) -> None:
         """It ends when nobody can ask any more."""
@@ -71,7 +71,7 @@ class Nursery:
 def start(
     folder: Path, line: socket.socket, output: int, source: Path | None
 ) -> tuple[subprocess.Popen[bytes], dict[str, int]]:
-    """The same without a nursery: as a worker starts it."""
+    """The same without a fork server: as a worker starts it."""
     with open(source or os.devnull, "rb") as file:
         files = {"source": file.fileno()} if source else {}
         process = subprocess.Popen(

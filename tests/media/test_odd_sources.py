@@ -19,8 +19,8 @@ from telecine.media.child.source.reader import Reader, SourceFailed
 from telecine.media.child.source.stream_copy import RecodedStream
 from telecine.media.child.timing import scan
 from telecine.media.orders import Probe, Scan, Track
-from telecine.media.planner import audio_order
 from telecine.media.timeline.grid import Span
+from tests.media.child_driver import audio_order
 from tests.media.in_process import Listener, carry_out
 from tests.media.make_video import Film, Shot, Voice, ffmpeg, shoot
 from tests.media.patterns import bursts, heard

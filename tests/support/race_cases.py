@@ -28,6 +28,7 @@ from telecine.facts import (
     Word,
 )
 from telecine.graph import Graph
+from telecine.worker_facts import NO_TOTALS
 from tests.support.builders import Loaded, a_flow, a_stage
 from tests.support.engine_fixture import Bed
 from tests.support.interleaver import Make
@@ -78,7 +79,7 @@ class Situation:
 
     def beat(self, n: int = 0) -> Make:
         held = [Holding(task_id=self.leases[n].task_id, token=self.leases[n].token, progress=0.5)]
-        return lambda: lease_operations.beat(self.bed.worker, held, lease_operations.NOTHING, LEASE)
+        return lambda: lease_operations.beat(self.bed.worker, held, NO_TOTALS, LEASE)
 
     def keep(self, n: int = 0) -> Make:
         lease, item = self.leases[n], Kept(name="at", token=1, value=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from telecine.errors import Unreachable
-from telecine.worker.contact import Contact, ShutOut
+from telecine.worker.contact import Contact, WorkerShutOut
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,7 @@ def test_a_question_that_nobody_asks_any_more_is_no_outage(caplog: pytest.LogCap
 
 
 def test_a_refusal_that_ends_the_worker_is_not_told_as_an_outage(caplog: pytest.LogCaptureFixture) -> None:
-    Contact().lost("terms", ShutOut("the key is unknown"), 0.0)
+    Contact().lost("terms", WorkerShutOut("the key is unknown"), 0.0)
 
     assert caplog.messages == []
 

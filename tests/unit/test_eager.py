@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from telecine.worker.handlers.inline_run import Eager
+from telecine.worker.handlers.inline_run import EagerCoroutine
 
 mood: ContextVar[str] = ContextVar("mood", default="none")
 
 
-async def finished(handler: Eager) -> Eager:
+async def finished(handler: EagerCoroutine) -> EagerCoroutine:
     if not handler.begin():
         await handler
     return handler
 
 
-def run(coroutine: Coroutine[Any, Any, object]) -> Eager:
-    async def go() -> Eager:
-        return await finished(Eager(coroutine))
+def run(coroutine: Coroutine[Any, Any, object]) -> EagerCoroutine:
+    async def go() -> EagerCoroutine:
+        return await finished(EagerCoroutine(coroutine))
 
     return asyncio.run(go())
 
@@ -42,7 +42,7 @@ def test_what_never_waits_is_over_at_once() -> None:
     async def handler() -> str:
         return "done"
 
-    eager = Eager(handler())
+    eager = EagerCoroutine(handler())
 
     assert eager.begin()
     assert (eager.result, eager.error) == ("done", None)
@@ -75,7 +75,7 @@ def test_a_time_limit_inside_the_handler_reaches_the_handler() -> None:
 
 
 def test_a_cancelled_task_cancels_its_handler() -> None:
-    async def go() -> tuple[Eager, list[str]]:
+    async def go() -> tuple[EagerCoroutine, list[str]]:
         heard: list[str] = []
 
         async def handler() -> None:
@@ -85,7 +85,7 @@ def test_a_cancelled_task_cancels_its_handler() -> None:
                 heard.append("cancelled")
                 raise
 
-        eager = Eager(handler())
+        eager = EagerCoroutine(handler())
         task = asyncio.create_task(finished(eager))
         await asyncio.sleep(0)
         task.cancel()
@@ -106,7 +106,7 @@ def test_each_handler_has_its_own_context_from_its_first_step_to_its_last() -> N
         return before, mood.get()
 
     async def go() -> list[object]:
-        return [(await finished(Eager(handler(value)))).result for value in ("glad", "sad")]
+        return [(await finished(EagerCoroutine(handler(value)))).result for value in ("glad", "sad")]
 
     assert asyncio.run(go()) == [("none", "glad"), ("none", "sad")]
 

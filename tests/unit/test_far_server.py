@@ -7,7 +7,7 @@ import pytest
 
 from telecine.errors import StoreBroken, TelecineError, Unreachable
 from telecine.triage import Verdict, triage
-from telecine.worker.http.connection import KINDS, Barred, Server
+from telecine.worker.http.connection import KINDS, Server, ShutOutSignal
 
 CLIENT_ERRORS = [
     httpx.LocalProtocolError,
@@ -24,7 +24,9 @@ def test_an_error_of_the_client_is_an_outage(kind: type[Exception]) -> None:
         raise kind("can't handle event type Request")
 
     async def ask() -> None:
-        async with Server("http://telecine.test", "key", Barred(), transport=httpx.MockTransport(fail)) as server:
+        async with Server(
+            "http://telecine.test", "key", ShutOutSignal(), transport=httpx.MockTransport(fail)
+        ) as server:
             await server.ask("POST", "settle", content="{}")
 
     with pytest.raises(Unreachable):

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from telecine.worker.attempts import Held
+from telecine.worker.attempts import HeldAttempts
 from telecine.worker.engine_api import WorkerOptions
-from telecine.worker.heartbeat import Heart
+from telecine.worker.heartbeat import HeartbeatThread
 from telecine.world import World
 
 
@@ -24,8 +24,8 @@ def test_it_stops_at_once_even_if_it_has_hardly_begun(pause: float | None, tmp_p
         asked.append(None)
         yield None
 
-    async def live() -> Heart:
-        heart = Heart(Held(), WorkerOptions(name="w", scratch=tmp_path), World(), words)
+    async def live() -> HeartbeatThread:
+        heart = HeartbeatThread(HeldAttempts(), WorkerOptions(name="w", scratch=tmp_path), World(), words)
         heart.start(obey=print, gone=print, lost_contact=print)
         if pause is not None:
             await asyncio.sleep(pause)

@@ -6,21 +6,33 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import AzureStore, GCSStore, LocalStore, ObjectStore, S3Store, from_url
 
 from telecine.artifacts import local
 from telecine.artifacts.bucket import S3Access, open_bucket
-from telecine.artifacts.names import check_name
+from telecine.artifacts.names import key_for_lease, key_of
 from telecine.errors import NO_CREDENTIALS, ArtifactError, ArtifactsFull, BadSpec, NotFound, is_full, lacks_credentials
 from telecine.private_files import make_private_folder
 
-__all__ = ["PART", "WINDOW", "Artifacts", "Moved", "S3Access", "Stored", "key_of", "open_bucket", "part_of", "unheard"]
+__all__ = [
+    "PART",
+    "WINDOW",
+    "Artifacts",
+    "Moved",
+    "S3Access",
+    "Stored",
+    "key_for_lease",
+    "key_of",
+    "open_bucket",
+    "part_of",
+    "unheard",
+]
 
 CHUNK = 1 << 20
 # Larger files go up in parts; a bucket takes ten thousand of them. So many bytes are on their way at once.
@@ -44,14 +56,11 @@ def unheard(done: int, of: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
+    """What was stored. The store gives another `etag` to other bytes under the same key."""
+
     size: int
     sha256: str
-
-
-def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> str:
-    """`<job>/<stage>@<version>/<position>/<token>/<name>`: no two attempts ever write the same key."""
-    check_name(name)
-    return f"{job_id}/{stage}/{position}/{token}/{name}"
+    etag: str | None = field(default=None, compare=False)
 
 
 def part_of(size: int) -> int:
@@ -125,6 +134,16 @@ class Artifacts:
                     self._ranges = False
             return await asyncio.to_thread(self._cut, key, start, length)
 
+    async def read_unchanged(self, key: str, etag: str) -> bytes | None:
+        """All bytes, if they are still those that got this `etag`; None if others took their place."""
+        with _told(key, "read"):
+            try:
+                found = await obstore.get_async(self._store, key, options={"if_match": etag})
+            except PreconditionError:
+                return None
+            # Some servers take no notice of the condition.
+            return bytes(await found.bytes_async()) if found.meta["e_tag"] == etag else None
+
     def _cut(self, key: str, start: int, length: int) -> bytes:
         """For servers that mark a part as if it were the whole (`rclone serve s3`): read up to it, and cut."""
         found = bytearray()
@@ -189,13 +208,13 @@ class Artifacts:
         with _told(key, "stored"):
             if size <= PART:
                 content = b"".join(reading.chunks())
-                obstore.put(self._store, key, content, use_multipart=False)
+                put = obstore.put(self._store, key, content, use_multipart=False)
             else:
                 flying = MOST_FLYING // part
-                obstore.put(self._store, key, reading.chunks(), chunk_size=part, max_concurrency=max(2, flying))
+                put = obstore.put(self._store, key, reading.chunks(), chunk_size=part, max_concurrency=max(2, flying))
             if self._folder is not None:
                 self._flush(self._folder / key, self._folder)
-        return reading.stored
+        return replace(reading.stored, etag=put["e_tag"])
 
     def _flush(self, path: Path, folder: Path) -> None:
         """A record in the database survives a power cut, so the bytes must too, and the way to them."""

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from telecine.errors import BadSpec
+from telecine.facts import Lease
 
 # File systems take 255 bytes. A local store first writes to a name that is a few bytes longer.
 MAX_PART_BYTES: Final = 240
@@ -41,3 +42,14 @@ def _fault(name: str) -> str | None:
     if any(_STAGED.search(part) for part in parts):
         return "ends in # and a number, which marks unfinished files: choose another"
     return None
+
+
+def key_of(job_id: int, stage: str, position: int, token: int, *, name: str) -> str:
+    """`<job>/<stage>@<version>/<position>/<token>/<name>`: no two attempts ever write the same key."""
+    check_name(name)
+    return f"{job_id}/{stage}/{position}/{token}/{name}"
+
+
+def key_for_lease(lease: Lease, name: str) -> str:
+    """The key of what the attempt with this lease keeps under a name."""
+    return key_of(lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token, name=name)

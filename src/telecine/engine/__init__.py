@@ -19,7 +19,6 @@ from telecine.engine.events.stream import Stream
 from telecine.engine.jobs import registration as registering
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.jobs.job_operations import JobOperations
-from telecine.engine.jobs.registration import Registration
 from telecine.engine.jobs.subject_operations import SubjectOperations
 from telecine.engine.jobs.submit import Submission, Submitted
 from telecine.engine.leases import claim as claiming
@@ -58,6 +57,7 @@ from telecine.facts import (
 )
 from telecine.graph import Graph
 from telecine.store import Store
+from telecine.worker_facts import NO_TOTALS, Registration, Totals
 from telecine.world import World
 
 
@@ -163,9 +163,7 @@ class Engine:
     async def published(self, lease: Lease) -> list[Shelved]:
         return await self._store.read(lambda: task_inputs.published(lease.subject))
 
-    async def beat(
-        self, worker: WorkerId, held: Sequence[Holding], totals: lease_operations.Totals = lease_operations.NOTHING
-    ) -> Orders:
+    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders:
         try:
             return await self._store.run(lambda: lease_operations.beat(worker, held, totals, self.lease))
         except WorkerGone:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from telecine.media.orders import EncodeAudio, EncodeVideo, Limits, Rung, Timing, Track, Wanted
-from telecine.media.source import Picture, Sound
-from telecine.media.timeline.grid import Chunk, Span, chunks_of
+from telecine.media.orders import EncodeVideo, Limits, Rung, Timing, Wanted
+from telecine.media.source import Picture
+from telecine.media.timeline.grid import Chunk, chunks_of
 from telecine.media.timeline.index import Index
 
 POSTER_WIDTH = 1280
@@ -86,28 +86,6 @@ def video_order(
         wanted=wanted,
         limits=limits or Limits(),
         mend=mend,
-    )
-
-
-def audio_order(
-    sound: Sound,
-    track: Track,
-    film: Span,
-    *,
-    format: str,
-    have: Collection[int] = (),
-    limits: Limits | None = None,
-) -> EncodeAudio:
-    """Encode one track over the whole span of the film."""
-    return EncodeAudio(
-        sound=sound,
-        format=format,
-        track=track,
-        start=round(film.start / sound.time_base),
-        length=film.length,
-        borders=film.borders,
-        have=tuple(sorted(have)),
-        limits=limits or Limits(),
     )
 
 

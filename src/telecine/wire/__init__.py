@@ -1,12 +1,12 @@
-"""What a worker and a server say to each other over HTTP: JSON, strict, with bounds, and with a version.
+"""The protocol between a worker and a server: JSON over HTTP, with a version.
 
     POST /api/worker/claim     {"worker": 7, "request": "5f…", "lanes": {"thumbs/resize@1": "thumbs"}, "wanted": 2}
       → {"leases": [{"task_id": 31, "token": 4, …}]}
 
-Both sides use the models in `said`; a field that is not known is refused, so a change of them is a new `VERSION`.
-`values` turns them into the nouns of `facts` and back.
+codec          facts as JSON and back; also between a worker and its child process, which must start fast:
+               so this package imports nothing
+requests       what a worker sends: strict, with bounds
+responses      what a server answers: typed, and read tolerantly
+registration   how a worker gets its key and its number; the `VERSION` of the protocol
+convert        messages as facts and back
 """
-
-from telecine.wire.registration import VERSION
-
-__all__ = ["VERSION"]

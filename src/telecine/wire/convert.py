@@ -1,10 +1,9 @@
-"""Values of ours as messages, there and back."""
+"""Messages as facts and back. A worker cuts what it sends to what is stored, so that the server does not refuse it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 from telecine.errors import Refused
 from telecine.facts import (
@@ -12,170 +11,133 @@ from telecine.facts import (
     Answer,
     Brief,
     Done,
-    Fact,
     Failed,
     Holding,
-    JobId,
     Json,
     Kept,
     Lease,
     Line,
     Orders,
-    Piece,
     Released,
-    Shelved,
     TaskId,
     Word,
-    WorkerId,
 )
-from telecine.wire.messages import (
-    FACTS_BYTES,
-    AnswerSaid,
-    DoneSaid,
-    FailedSaid,
-    Held,
-    KeptSaid,
-    OrdersSaid,
-    Pair,
-    PieceSaid,
-    Progress,
-    ReleasedSaid,
-    Told,
-    WordSaid,
+from telecine.wire.codec import from_json, to_json
+from telecine.wire.fields import MAX_FACTS_BYTES
+from telecine.wire.requests import (
+    DoneMessage,
+    FailedMessage,
+    HoldingMessage,
+    KeptMessage,
+    LogLineMessage,
+    OutcomeMessage,
+    ProgressRequest,
+    ReleasedMessage,
 )
+from telecine.wire.responses import AnswerMessage, BriefResponse, LeaseMessage, OrdersResponse
+
+MAX_REASON_CHARS = 200
 
 
-def lease_to(lease: Lease) -> dict[str, Any]:
-    return lease._asdict()
+# -- what a worker sends -------------------------------------------------------------------------------
 
 
-def lease_from(data: dict[str, Any]) -> Lease:
-    subject = None if data["subject"] is None else (data["subject"][0], data["subject"][1])
-    ids: dict[str, Any] = {
-        "task_id": TaskId(data["task_id"]),
-        "job_id": JobId(data["job_id"]),
-        "worker": WorkerId(data["worker"]),
-    }
-    return Lease(**{**{name: data[name] for name in Lease._fields}, **ids, "subject": subject})
-
-
-def brief_to(brief: Brief) -> dict[str, Any]:
-    return {**asdict(brief), "kept": [asdict(kept) for kept in brief.kept.values()]}
-
-
-def brief_from(data: dict[str, Any]) -> Brief:
-    kept = {item["name"]: Kept(**item) for item in data["kept"]}
-    same = {name: data[name] for name in ("results", "facts", "slots", "retried")}
-    return Brief(**same, kept=kept, labels=tuple(data["labels"]))
-
-
-def shelved_to(shelved: Shelved) -> dict[str, Any]:
-    return asdict(shelved)
-
-
-def shelved_from(data: dict[str, Any]) -> Shelved:
-    return Shelved(**{**data, "kept": Kept(**data["kept"])})
-
-
-def kept_to(kept: Kept) -> dict[str, Any]:
-    return {name: getattr(kept, name) for name in KeptSaid.model_fields}
-
-
-def kept_from(said: KeptSaid, token: int) -> Kept:
-    return Kept(token=token, **{name: getattr(said, name) for name in KeptSaid.model_fields})
-
-
-def holding_to(holding: Holding) -> dict[str, Any]:
+def holding_to(holding: Holding) -> dict[str, Json]:
     """With as much of the note as is stored: one that is too long would fail the heartbeat of all other leases."""
     note = holding.note
-    return {**asdict(holding), "note": None if note is None else note[:ERROR_CHARS]}
+    return {**to_json(holding), "note": None if note is None else note[:ERROR_CHARS]}
 
 
-def holding_from(said: Held | Progress) -> Holding:
-    return Holding(task_id=TaskId(said.task_id), token=said.token, progress=said.progress, note=said.note)
-
-
-def line_to(line: Line) -> dict[str, Any]:
+def line_to(line: Line) -> dict[str, Json]:
     """Cut to what is stored of it; data that are too large are left out, and it says so."""
     data = line.data
-    if data is not None and len(json.dumps(data, default=str)) > FACTS_BYTES:
-        data = {"left_out": f"data of over {FACTS_BYTES} bytes"}
-    return asdict(replace(line, message=line.message[:ERROR_CHARS], data=data))
+    if data is not None and len(json.dumps(data, default=str)) > MAX_FACTS_BYTES:
+        data = {"left_out": f"data of over {MAX_FACTS_BYTES} bytes"}
+    return to_json(replace(line, message=line.message[:ERROR_CHARS], data=data))
 
 
-def line_from(said: Told) -> Line:
-    return Line(**{**said.model_dump(), "task_id": TaskId(said.task_id)})
+def kept_to(kept: Kept) -> dict[str, Json]:
+    """Without its token: the request names it once for all items."""
+    return {name: value for name, value in to_json(kept).items() if name != "token"}
 
 
-def orders_to(orders: Orders, why: str | None = None) -> OrdersSaid:
-    return OrdersSaid(**{name: getattr(orders, name) for name in Orders.__slots__}, why=why)
+def word_to(word: Word) -> dict[str, Json]:
+    fact = word.fact
+    if isinstance(fact, Failed):
+        fact = replace(fact, message=fact.message[:ERROR_CHARS])
+    elif isinstance(fact, Released):
+        fact = Released(fact.reason[:MAX_REASON_CHARS])
+    return to_json(word._replace(fact=fact))
 
 
-def orders_from(said: OrdersSaid) -> Orders:
-    pairs = {name: _pairs(getattr(said, name)) for name in ("renewed", "lost", "stop")}
-    return Orders(now=said.now, mode=said.mode, **pairs)
+# -- what the server makes of it -----------------------------------------------------------------------
 
 
-def _pairs(said: list[Pair]) -> tuple[tuple[TaskId, int], ...]:
-    return tuple((TaskId(task), token) for task, token in said)
+def holding_from(message: HoldingMessage | ProgressRequest) -> Holding:
+    return Holding(task_id=TaskId(message.task_id), token=message.token, progress=message.progress, note=message.note)
 
 
-def answer_to(answer: Answer) -> AnswerSaid:
-    return AnswerSaid(**answer._asdict())
+def line_from(message: LogLineMessage) -> Line:
+    return from_json(Line, dict(message))
 
 
-def answer_from(said: AnswerSaid) -> Answer:
-    return Answer(**{**said.model_dump(), "task_id": TaskId(said.task_id)})
+def kept_from(message: KeptMessage, token: int) -> Kept:
+    return from_json(Kept, {**dict(message), "token": token})
 
 
-def word_to(word: Word) -> dict[str, Any]:
-    return {"task_id": word.task_id, "token": word.token, **_fact_to(word.fact)}
-
-
-def _fact_to(fact: Fact) -> dict[str, Json]:
-    match fact:
-        case Done():
-            plan = None
-            if fact.plan is not None:
-                plan = {name: [_piece_to(piece) for piece in pieces] for name, pieces in fact.plan.items()}
-            flags = {"publish": bool(fact.publish), "stop": bool(fact.stop)}  # handlers may give anything that is true
-            return {"done": {name: getattr(fact, name) for name in DoneSaid.model_fields} | flags | {"plan": plan}}
-        case Failed():
-            return {
-                "failed": {**asdict(fact), "message": fact.message[:ERROR_CHARS], "permanent": bool(fact.permanent)}
-            }
-        case Released():
-            return {"released": {"reason": fact.reason[:200]}}
-        case _:
-            raise TypeError(f"{type(fact).__name__} is not for workers to say")
-
-
-def _piece_to(piece: object) -> dict[str, Any]:
-    return {**asdict(piece), "optional": bool(piece.optional)} if isinstance(piece, Piece) else {"input": piece}
-
-
-def word_from(said: WordSaid) -> Word:
-    facts = [fact for fact in (said.done, said.failed, said.released) if fact is not None]
+def word_from(message: OutcomeMessage) -> Word:
+    facts = [fact for fact in (message.done, message.failed, message.released) if fact is not None]
     if len(facts) != 1:
-        raise Refused(f"task {said.task_id}: a word says exactly one of done, failed and released")
-    return Word(TaskId(said.task_id), said.token, fact_from(facts[0]))
+        raise Refused(f"task {message.task_id}: an outcome is exactly one of done, failed and released")
+    return Word(TaskId(message.task_id), message.token, fact_from(facts[0]))
 
 
-def fact_from(said: DoneSaid | FailedSaid | ReleasedSaid) -> Done | Failed | Released:
-    match said:
-        case DoneSaid():
-            plan = None if said.plan is None else {n: [_piece_from(p) for p in some] for n, some in said.plan.items()}
-            lists: dict[str, Any] = {name: tuple(getattr(said, name)) for name in ("skip", "carry", "leave")}
-            same = {name: getattr(said, name) for name in ("result", "facts", "publish", "stop")}
-            return Done(plan=plan, **lists, **same)
-        case FailedSaid():
-            return Failed(said.message, said.code, said.permanent)
+def fact_from(message: DoneMessage | FailedMessage | ReleasedMessage) -> Done | Failed | Released:
+    """Only what was sent: a planned piece that is nothing but an input must stay a bare input."""
+    data = message.model_dump(exclude_unset=True)
+    match message:
+        case DoneMessage():
+            return from_json(Done, data)
+        case FailedMessage():
+            return from_json(Failed, data)
         case _:
-            return Released(said.reason)
+            return from_json(Released, data)
 
 
-def _piece_from(said: PieceSaid) -> Json:
-    """A bare input stays one: the word's digest must be that of the first time it was said."""
-    if said.model_fields_set <= {"input"}:
-        return said.input
-    return Piece(input=said.input, optional=said.optional, labels=tuple(said.labels), patience=said.patience)
+# -- what the server answers ---------------------------------------------------------------------------
+
+
+def lease_to(lease: Lease) -> LeaseMessage:
+    return LeaseMessage.model_construct(**lease._asdict())
+
+
+def brief_to(brief: Brief) -> BriefResponse:
+    same = {name: getattr(brief, name) for name in ("results", "facts", "slots", "retried")}
+    return BriefResponse.model_construct(**same, kept=list(brief.kept.values()), labels=list(brief.labels))
+
+
+def orders_to(orders: Orders, why: str | None = None) -> OrdersResponse:
+    return OrdersResponse(**to_json(orders), why=why)
+
+
+def answer_to(answer: Answer) -> AnswerMessage:
+    return AnswerMessage.model_construct(**answer._asdict())
+
+
+# -- what a worker makes of it -------------------------------------------------------------------------
+
+
+def lease_from(message: LeaseMessage) -> Lease:
+    return from_json(Lease, dict(message))
+
+
+def brief_from(message: BriefResponse) -> Brief:
+    return Brief(**{**dict(message), "kept": {one.name: one for one in message.kept}, "labels": tuple(message.labels)})
+
+
+def orders_from(message: OrdersResponse) -> Orders:
+    return from_json(Orders, dict(message))
+
+
+def answer_from(message: AnswerMessage) -> Answer:
+    return from_json(Answer, dict(message))

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from telecine.errors import Refused
-from telecine.wire.messages import Clean, Label, Name, Request, Said, small
+from telecine.wire.fields import Clean, Label, Name, RequestId, WireRequest, WireResponse, check_size
 from telecine.wire.scalars import WHOLE, Real, Whole
 
 VERSION = 1
-# The name of the key, percent-encoded, with the terms: a field would be refused by workers that do not know it yet.
+# The name of the key, percent-encoded, with the terms: workers of wire version 1 refuse unknown fields.
 NAME_HEADER = "X-Telecine-Worker"
-ABOUT_BYTES = 10 * 1024  # of capabilities, and of metadata
+MAX_ABOUT_BYTES = 10 * 1024  # of capabilities, and of metadata
 
 
-class Register(Said):
+class RegisterRequest(WireRequest):
     """What an administrator says of a worker-to-be."""
 
     name: Name = Field(examples=["attic"])
@@ -27,10 +27,10 @@ class Register(Said):
     @field_validator("capabilities", "metadata")
     @classmethod
     def _bounded(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return small(value, ABOUT_BYTES, "capabilities and metadata")
+        return check_size(value, MAX_ABOUT_BYTES, "capabilities and metadata")
 
 
-class Registered(Said):
+class RegisterResponse(WireResponse):
     """The key, shown this once."""
 
     id: str
@@ -39,7 +39,7 @@ class Registered(Said):
     expires_at: int | None
 
 
-class Terms(Said):
+class TermsResponse(WireResponse):
     """What a worker must know before it begins."""
 
     version: int = VERSION
@@ -55,11 +55,11 @@ def listed_name(key: str, own: str) -> str:
     return own if own == key else f"{key}/{own}"
 
 
-class Enlist(Said):
+class EnlistRequest(WireRequest):
     """A worker process begins."""
 
     version: Whole = VERSION
-    request: Request
+    request: RequestId
     name: Name
     hostname: Annotated[Clean, Field(max_length=255)] = ""
     lanes: Annotated[list[Annotated[Clean, Field(max_length=700)]], Field(max_length=1_000)]
@@ -72,20 +72,20 @@ class Enlist(Said):
     @field_validator("capabilities", "metadata")
     @classmethod
     def _bounded(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return small(value, ABOUT_BYTES, "capabilities and metadata")
+        return check_size(value, MAX_ABOUT_BYTES, "capabilities and metadata")
 
 
-class Enlisted(Said):
+class EnlistResponse(WireResponse):
     worker: int
 
 
 def check_version(version: int) -> None:
     if version != VERSION:
-        raise WireVersion(
+        raise WireVersionMismatch(
             f"this server speaks version {VERSION} of the workers' protocol, the worker version {version}: "
             "update whichever is older"
         )
 
 
-class WireVersion(Refused):
+class WireVersionMismatch(Refused):
     code = "wire_version"

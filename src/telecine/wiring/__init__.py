@@ -143,6 +143,8 @@ def s3_access(settings: Settings) -> S3Access:
 
 def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequence[str] = ()) -> Worker:
     """A worker on this engine; its beats have a connection of their own, which nothing else can keep waiting."""
+    from telecine.worker.local_engine import LocalEngine  # noqa: PLC0415 - for workers only
+
     settings = parts.settings
     options = working.WorkerOptions(
         name=settings.worker_name,
@@ -161,14 +163,15 @@ def make_worker(parts: Parts, flows: Iterable[Flow | FlowSource], labels: Sequen
     )
 
     @asynccontextmanager
-    async def beat_words() -> AsyncIterator[Engine]:
+    async def open_beat_engine() -> AsyncIterator[LocalEngine]:
         store = _open(settings, parts.world, create=False, size=1)
         try:
-            yield Engine(store, world=parts.world, lease=parts.engine.lease)
+            yield LocalEngine(Engine(store, world=parts.world, lease=parts.engine.lease))
         finally:
             await store.close()
 
-    return working.Worker(parts.engine, parts.bell, flows, options, parts.world, beat_words)
+    engine = LocalEngine(parts.engine)
+    return working.Worker(engine, parts.bell, flows, options, parts.world, open_beat_engine)
 
 
 async def run_worker(settings: Settings, sources: Sequence[FlowSource], *, world: World | None = None) -> None:

@@ -31,7 +31,7 @@ LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ConnectionBounds:
     """`exempt`: addresses whose number of connections is not bound, such as those of proxies."""
 
     total: int
@@ -71,7 +71,7 @@ class _Address:
 class ConnectionLimits:
     """All connections of one server, by transport: a protocol may change, as for WebSockets."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: ConnectionBounds) -> None:
         self.bounds = bounds
         self._all: dict[asyncio.BaseTransport, Connection] = {}
         self._addresses: dict[str, _Address] = {}
@@ -190,7 +190,9 @@ def raise_descriptor_limit() -> int:
     return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
-def bounds_for(total: int, per_address: int, descriptors: int, trusted: Iterable[str] = (), **more: Any) -> Bounds:
+def bounds_for(
+    total: int, per_address: int, descriptors: int, trusted: Iterable[str] = (), **more: Any
+) -> ConnectionBounds:
     """The bounds that the settings ask for, as far as there are descriptors for them."""
     possible = max(16, (descriptors - OTHER_DESCRIPTORS) // 2)
     if possible < total:
@@ -198,7 +200,7 @@ def bounds_for(total: int, per_address: int, descriptors: int, trusted: Iterable
                  possible, descriptors, total)  # fmt: skip
     total = min(total, possible)
     networks = tuple(network for text in trusted for network in _networks(text))
-    return Bounds(total=total, per_address=min(per_address, total), exempt=(*LOOPBACK, *networks), **more)
+    return ConnectionBounds(total=total, per_address=min(per_address, total), exempt=(*LOOPBACK, *networks), **more)
 
 
 def _networks(text: str) -> list[IPv4Network | IPv6Network]:

@@ -14,12 +14,12 @@ from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.errors import BadSpec
 from telecine.plural import counted
 from telecine.settings import Settings
-from telecine.wire.registration import Terms, listed_name
+from telecine.wire.registration import TermsResponse, listed_name
 from telecine.wiring import Parts, apps, installed_flows, make_scratch
 from telecine.wiring.observers import open_tracing
 from telecine.worker.contact import Contact
 from telecine.worker.flow_source import FlowSource
-from telecine.worker.http import Barred, FarBell, FarWords, Server
+from telecine.worker.http import HttpBell, HttpEngine, Server, ShutOutSignal
 from telecine.worker.outbox import insist
 from telecine.world import World
 
@@ -37,7 +37,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
     world = world or World()
     if settings.server_url is None:
         raise BadSpec("a worker over HTTP needs the address of its server: --server https://…")
-    key, barred = read_key(settings.key_file), Barred()
+    key, barred = read_key(settings.key_file), ShutOutSignal()
     make_scratch(settings.scratch)
 
     def server() -> Server:
@@ -45,12 +45,12 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
         return Server(settings.server_url, key, barred)
 
     @asynccontextmanager
-    async def beat_words() -> AsyncIterator[FarWords]:
+    async def beat_words() -> AsyncIterator[HttpEngine]:
         async with server() as own:
-            yield FarWords(own, barred, world)
+            yield HttpEngine(own, barred, world)
 
     async with server() as line, AsyncExitStack() as open_now:
-        words = FarWords(line, barred, world)
+        words = HttpEngine(line, barred, world)
         terms = await _terms(words, barred, world)
         tracing = await open_now.enter_async_context(open_tracing(settings, terms.trace, "worker"))
         if tracing is not None:
@@ -68,7 +68,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
             lease=terms.lease_ms,
             observer=tracing,
         )
-        worker = working.Worker(words, FarBell(words), [*flows, *sources], options, world, beat_words)
+        worker = working.Worker(words, HttpBell(words), [*flows, *sources], options, world, beat_words)
         worker.obey_signals()
         listed = listed_name(words.key_name or settings.worker_name, settings.worker_name)
         log.info("worker %s works for %s with %s", listed, settings.server_url, counted(settings.slots, "slot"))
@@ -76,7 +76,7 @@ async def run_remote_worker(settings: Settings, sources: Sequence[FlowSource], *
         log.info("worker %s has left", listed)
 
 
-async def _terms(words: FarWords, barred: Barred, world: World) -> Terms:
+async def _terms(words: HttpEngine, barred: ShutOutSignal, world: World) -> TermsResponse:
     """Wait for the server as long as it takes; a key that it does not know ends it."""
     asking = asyncio.ensure_future(insist(words.terms, world, Contact()))
     shut = asyncio.ensure_future(barred.wait())

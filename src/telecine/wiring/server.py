@@ -30,7 +30,13 @@ from telecine.wiring import (
     open_artifacts,
     open_engine,
 )
-from telecine.wiring.connections import Bounds, ConnectionLimits, bounds_for, protocols, raise_descriptor_limit
+from telecine.wiring.connections import (
+    ConnectionBounds,
+    ConnectionLimits,
+    bounds_for,
+    protocols,
+    raise_descriptor_limit,
+)
 from telecine.wiring.observers import counting, observers, traced
 from telecine.wiring.patience import wait_for
 from telecine.wiring.remote import watching_keys
@@ -127,7 +133,7 @@ def _ways(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _bounds(settings: Settings) -> Bounds:
+def _bounds(settings: Settings) -> ConnectionBounds:
     return bounds_for(
         settings.max_connections,
         settings.max_connections_per_address,

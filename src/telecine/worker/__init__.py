@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from telecine.worker.engine_api import Words, WorkerOptions
+    from telecine.worker.engine_api import EngineApi, WorkerOptions
     from telecine.worker.flow_source import FlowSource, load_flows
     from telecine.worker.housekeeping import Housekeeper, sweep_on
     from telecine.worker.loop import Worker
@@ -20,12 +20,12 @@ _HOMES = {
     "Housekeeper": "telecine.worker.housekeeping",
     "Worker": "telecine.worker.loop",
     "WorkerOptions": "telecine.worker.engine_api",
-    "Words": "telecine.worker.engine_api",
+    "EngineApi": "telecine.worker.engine_api",
     "load_flows": "telecine.worker.flow_source",
     "sweep_on": "telecine.worker.housekeeping",
 }
 
-__all__ = ["FlowSource", "Housekeeper", "Words", "Worker", "WorkerOptions", "load_flows", "sweep_on"]
+__all__ = ["EngineApi", "FlowSource", "Housekeeper", "Worker", "WorkerOptions", "load_flows", "sweep_on"]
 
 
 def __getattr__(name: str) -> object:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from telecine.artifacts import Artifacts, Moved, Stored, key_of
-from telecine.facts import Lease
+from telecine.artifacts import Artifacts, Moved, Stored, key_for_lease
 from telecine.flow import Lent
 from telecine.worker.attempts import Attempt
 
 
-class Place(Protocol):
+class ArtifactPlace(Protocol):
     @property
     def folder(self) -> Path | None:
         """The folder of all artifacts, if there is one on this machine."""
@@ -19,8 +18,12 @@ class Place(Protocol):
     def path(self, key: str) -> Path | None:
         """Where the bytes lie on this machine, if they do."""
 
-    async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
-        """Store a file for this attempt, whole or not at all; its key, and what was stored."""
+    async def put(
+        self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
+    ) -> tuple[str, Stored]:
+        """Store a file for this attempt, whole or not at all; its key, and what was stored.
+
+        `sha256`: its hash, if it is known; a place that checks it anyway need not compute it first."""
 
     async def get(self, attempt: Attempt, key: str, path: Path, moved: Moved) -> Stored: ...
 
@@ -34,7 +37,7 @@ class Place(Protocol):
         """The source of the attempt's job, if it must be read through somebody else."""
 
 
-class OwnPlace:
+class LocalArtifacts:
     """Artifacts that this worker reaches by itself."""
 
     def __init__(self, artifacts: Artifacts) -> None:
@@ -47,8 +50,10 @@ class OwnPlace:
     def path(self, key: str) -> Path | None:
         return self._artifacts.path(key)
 
-    async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
-        key = key_for(attempt.lease, name)
+    async def put(
+        self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
+    ) -> tuple[str, Stored]:
+        key = key_for_lease(attempt.lease, name)
         return key, await self._artifacts.put(key, path, moved)
 
     async def get(self, attempt: Attempt, key: str, path: Path, moved: Moved) -> Stored:
@@ -65,8 +70,3 @@ class OwnPlace:
 
     def lend(self, attempt: Attempt) -> Lent | None:
         return None
-
-
-def key_for(lease: Lease, name: str) -> str:
-    """The key of what this attempt keeps under a name."""
-    return key_of(lease.job_id, f"{lease.stage}@{lease.version}", lease.position, lease.token, name=name)

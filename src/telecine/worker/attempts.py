@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from telecine.engine.leases.lease_operations import Totals
 from telecine.facts import Fact, Holding, Json, Lease, Line, WorkerId
 from telecine.worker.contact import Contact
+from telecine.worker_facts import Totals
 
-MOST_LINES = 5_000
+MAX_LINES = 5_000
 
 Key = tuple[int, int]
 Interrupt = Callable[[bool], None]
@@ -55,14 +55,14 @@ class Attempt:
         return self._fetched
 
 
-class Held:
+class HeldAttempts:
     """All attempts that beats must name. Plain dict operations, each atomic under the interpreter's lock."""
 
     def __init__(self) -> None:
         self.contact = Contact()
         self.worker: WorkerId | None = None
         self.attempts: dict[Key, Attempt] = {}
-        self.lines: deque[Line] = deque(maxlen=MOST_LINES)
+        self.lines: deque[Line] = deque(maxlen=MAX_LINES)
         self.news = False
         self.running = 0
         self.done = 0

@@ -9,8 +9,8 @@ from functools import partial
 from telecine.dispatch import Bell
 from telecine.errors import StoreError, WorkerGone
 from telecine.facts import Holding, Lease, Mode
-from telecine.worker.attempts import Attempt, Held
-from telecine.worker.engine_api import Words, WorkerOptions
+from telecine.worker.attempts import Attempt, HeldAttempts
+from telecine.worker.engine_api import EngineApi, WorkerOptions
 from telecine.worker.outbox import Outbox, insist
 from telecine.world import World
 
@@ -19,9 +19,9 @@ class Claims:
     """The claiming half of the loop. `freed` is set when a slot, or the right to claim, may have come free."""
 
     def __init__(
-        self, words: Words, bell: Bell, lanes: Mapping[str, str], options: WorkerOptions, world: World
+        self, engine: EngineApi, bell: Bell, lanes: Mapping[str, str], options: WorkerOptions, world: World
     ) -> None:
-        self._words = words
+        self._engine = engine
         self._bell = bell
         self._lanes = lanes
         self._options = options
@@ -31,7 +31,7 @@ class Claims:
         self.over = False  # nothing more is claimed
         self.asking = False  # a claim is in flight
 
-    async def run(self, held: Held, outbox: Outbox, start: Callable[[Attempt], None]) -> None:
+    async def run(self, held: HeldAttempts, outbox: Outbox, start: Callable[[Attempt], None]) -> None:
         """Claim until `over`, then only wait: the drain decides when the work has ended."""
         while not self.over:
             wanted = self._wanted(held, outbox)
@@ -46,7 +46,7 @@ class Claims:
                     await asyncio.sleep(self._options.poll)
         await asyncio.Event().wait()
 
-    def _wanted(self, held: Held, outbox: Outbox) -> int:
+    def _wanted(self, held: HeldAttempts, outbox: Outbox) -> int:
         """Free slots; none while outcomes pile up, or while we are not to claim.
 
         One batch of outcomes may be under way while the next tasks are claimed and run, no more.
@@ -55,7 +55,7 @@ class Claims:
             return 0
         return max(0, self._options.slots - held.running)
 
-    async def _claim_some(self, wanted: int, held: Held, start: Callable[[Attempt], None]) -> int:
+    async def _claim_some(self, wanted: int, held: HeldAttempts, start: Callable[[Attempt], None]) -> int:
         self.asking = True
         try:
             return await self._claim_once(wanted, held, start)
@@ -69,10 +69,10 @@ class Claims:
             self.asking = False
             self.freed.set()
 
-    async def _claim_once(self, wanted: int, held: Held, start: Callable[[Attempt], None]) -> int:
+    async def _claim_once(self, wanted: int, held: HeldAttempts, start: Callable[[Attempt], None]) -> int:
         worker, request, asked = held.worker, self._world.new_id(), self._world.mono()
         assert worker is not None
-        ask = partial(self._words.claim, worker, request, self._lanes, wanted)
+        ask = partial(self._engine.claim, worker, request, self._lanes, wanted)
         try:
             leases = await insist(ask, self._world, held.contact, lambda: self.over)
         except StoreError:
@@ -86,16 +86,16 @@ class Claims:
             start(Attempt(lease, until))
         return len(leases)
 
-    async def _confirm(self, leases: list[Lease], held: Held) -> tuple[list[Lease], float]:
+    async def _confirm(self, leases: list[Lease], held: HeldAttempts) -> tuple[list[Lease], float]:
         """The answer took so long that the leases may be old: renew them before any work begins."""
         worker, asked = leases[0].worker, self._world.mono()
         named = [Holding(task_id=lease.task_id, token=lease.token) for lease in leases]
-        orders = await insist(partial(self._words.beat, worker, named, held.totals()), self._world, held.contact)
+        orders = await insist(partial(self._engine.beat, worker, named, held.totals()), self._world, held.contact)
         renewed = set(orders.renewed)
         still = [lease for lease in leases if (lease.task_id, lease.token) in renewed]
         return still, asked + self._options.lease_seconds
 
-    async def _wait_for_work(self, held: Held, outbox: Outbox) -> None:
+    async def _wait_for_work(self, held: HeldAttempts, outbox: Outbox) -> None:
         """Until a ring; or until a look shows something: each second, jittered, and at each ring where rings are vague.
 
         A look only reads. A claim in vain is a write: a fleet with nothing to do would keep the disk busy.
@@ -109,6 +109,6 @@ class Claims:
 
     async def _sees_work(self) -> bool:
         try:
-            return await self._words.glance(self._lanes)
+            return await self._engine.glance(self._lanes)
         except StoreError:
             return True

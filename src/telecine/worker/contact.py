@@ -21,7 +21,7 @@ QUIET_SECONDS = 30.0
 SETTLED_SECONDS = 4.0
 
 
-class ShutOut(Unreachable):
+class WorkerShutOut(Unreachable):
     """The server does not let this worker in: whoever waits for that tells it, and ends the worker."""
 
 
@@ -40,7 +40,7 @@ class Contact:
 
     def lost(self, who: object, why: Exception, now: float) -> None:
         """This question was not answered, and is asked again."""
-        if isinstance(why, ShutOut):
+        if isinstance(why, WorkerShutOut):
             return
         with self._lock:
             since = self._since = now if self._since is None else self._since

@@ -1,4 +1,4 @@
-"""What a worker says, and to whom: the same words straight on the engine or over HTTP."""
+"""The engine as a worker calls it: in its own process (`local_engine`) or over HTTP (`http`)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from telecine.artifacts import S3Access
-from telecine.engine import Sweep
-from telecine.engine.jobs.registration import Registration
-from telecine.engine.leases.lease_operations import NOTHING, Totals
 from telecine.errors import KeyInvalid
 from telecine.facts import (
     BEAT,
@@ -32,12 +29,17 @@ from telecine.facts import (
     Word,
     WorkerId,
 )
-from telecine.worker.artifact_place import Place
+from telecine.worker.artifact_place import ArtifactPlace
 from telecine.worker.current import Observer
+from telecine.worker_facts import NO_TOTALS, Registration, Totals
 
 
-class Words(Protocol):
-    """The engine as a worker knows it. Every word may be repeated when its answer was lost."""
+class EngineApi(Protocol):
+    """The engine as a worker knows it. Every call may be repeated when its answer was lost."""
+
+    @property
+    def place(self) -> ArtifactPlace | None:
+        """The artifacts of the server that this talks to; None: the options of the worker say where they are."""
 
     async def enlist(self, registration: Registration) -> WorkerId: ...
 
@@ -51,7 +53,7 @@ class Words(Protocol):
 
     async def published(self, lease: Lease) -> list[Shelved]: ...
 
-    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NOTHING) -> Orders: ...
+    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders: ...
 
     async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None: ...
 
@@ -65,26 +67,17 @@ class Words(Protocol):
 
     async def retire(self, worker: WorkerId) -> None: ...
 
+    async def sweep(self, period: Millis) -> int | None:
+        """Recover what other workers lost; how many tasks that were. None: the server does it, do not call again."""
 
-@runtime_checkable
-class Sweeper(Protocol):
-    """Words that can also do the fleet's recovery; those over HTTP leave it to the server."""
+    async def shut_out(self) -> KeyInvalid:
+        """Returns when the server no longer accepts the key of this worker; without a key, never."""
 
-    async def sweep(self, period: Millis = SWEEP) -> Sweep: ...
-
-
-@runtime_checkable
-class Far(Protocol):
-    """Words that go to a server: it may shut the worker out, it has the artifacts, and claims wait there."""
-
-    place: Place
-
-    async def barred(self) -> KeyInvalid: ...
-
-    def hurry(self) -> None: ...
+    def hurry(self) -> None:
+        """The worker is about to leave: from now on a claim waits for nothing."""
 
 
-OpenWords = Callable[[], AbstractAsyncContextManager[Words]]
+OpenEngine = Callable[[], AbstractAsyncContextManager[EngineApi]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,10 +24,10 @@ from telecine.flow import Flow, Handler, Run
 from telecine.worker.attempts import Attempt
 from telecine.worker.current import current_lease
 from telecine.worker.flow_source import FlowSource, home_of
-from telecine.worker.handlers.attempt_tools import Tools
+from telecine.worker.handlers.attempt_tools import AttemptTools
 from telecine.worker.handlers.bench import HandlerBench
-from telecine.worker.handlers.handler_io import InlineVoice, ThreadVoice
-from telecine.worker.handlers.inline_run import Eager
+from telecine.worker.handlers.handler_io import InlineIo, ThreadIo
+from telecine.worker.handlers.inline_run import EagerCoroutine
 from telecine.worker.handlers.outcome import of_error, of_return, trace_of
 from telecine.worker.outbox import insist
 from telecine.worker.processes.child_attempt import run_in_child
@@ -36,7 +36,7 @@ NOTHING_KEPT = Brief()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StageRunner:
     """Where and by what a stage is run."""
 
     handler: Handler
@@ -45,16 +45,16 @@ class Place:
     source: FlowSource | None
 
 
-Places = dict[tuple[str, str, int], Place]
+StageRunners = dict[tuple[str, str, int], StageRunner]
 
 
-def places_of(flow: Flow, source: FlowSource | None) -> Places:
+def stage_runners_of(flow: Flow, source: FlowSource | None) -> StageRunners:
     """By flow, stage and version. A flow handed over as an object is looked for where its handlers were written."""
-    found: Places = {}
+    found: StageRunners = {}
     for stage in flow.graph.stages:
         handler, run = flow.handlers[stage.name], flow.runs[stage.name]
         home = (source or home_of(flow)) if run == "process" else None
-        place = Place(handler, run, inspect.iscoroutinefunction(handler), home)
+        place = StageRunner(handler, run, inspect.iscoroutinefunction(handler), home)
         found[flow.name, stage.name, stage.version] = place
     return found
 
@@ -62,14 +62,14 @@ def places_of(flow: Flow, source: FlowSource | None) -> Places:
 class Execution:
     """The handlers that run now."""
 
-    def __init__(self, places: Places, tools: Tools, freed: Callable[[], None]) -> None:
-        self._places = places
+    def __init__(self, places: StageRunners, tools: AttemptTools, freed: Callable[[], None]) -> None:
+        self._runners = places
         self._tools = tools
         self._held = tools.held
         self._observer = tools.options.observer
         self._freed = freed
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[tuple[Attempt, Place]] = deque()
+        self._queue: deque[tuple[Attempt, StageRunner]] = deque()
         self._runner: asyncio.Task[None] | None = None  # begins what is in the queue
 
     def start(self, attempt: Attempt) -> None:
@@ -78,7 +78,7 @@ class Execution:
         held.running += 1
         if self._observer is not None:
             self._observer.begun(lease)
-        place = self._places[lease.flow, lease.stage, lease.version]
+        place = self._runners[lease.flow, lease.stage, lease.version]
         if lease.limit is not None:
             late = Failed("hard time limit reached", code="timed_out")
             attempt.timer = self._loop.call_later(lease.limit / SECOND, partial(self.stop, attempt, late, hard=False))
@@ -103,7 +103,7 @@ class Execution:
             attempt.task = me
             current_lease.set(attempt.lease)
             try:
-                handler = Eager(self._inline(attempt, place, NOTHING_KEPT))
+                handler = EagerCoroutine(self._inline(attempt, place, NOTHING_KEPT))
             except Exception as error:  # it did not even take its bench
                 self._over(attempt, None, error)
                 continue
@@ -120,17 +120,17 @@ class Execution:
         task = attempt.task = self._loop.create_task(work)
         task.add_done_callback(partial(self._task_ended, attempt))
 
-    def _inline(self, attempt: Attempt, place: Place, brief: Brief) -> Coroutine[Any, Any, Any]:
-        voice = InlineVoice(attempt, self._tools)
+    def _inline(self, attempt: Attempt, place: StageRunner, brief: Brief) -> Coroutine[Any, Any, Any]:
+        voice = InlineIo(attempt, self._tools)
         return place.handler(HandlerBench(attempt.lease, brief, voice))  # type: ignore[return-value]
 
-    async def _briefed(self, attempt: Attempt, place: Place) -> object:
+    async def _briefed(self, attempt: Attempt, place: StageRunner) -> object:
         """Read what earlier stages and attempts left, then run."""
         lease = attempt.lease
         current_lease.set(lease)
         brief = NOTHING_KEPT
         if lease.needs_brief:
-            brief = await insist(lambda: self._tools.words.brief(lease), self._tools.world, self._tools.held.contact)
+            brief = await insist(lambda: self._tools.engine.brief(lease), self._tools.world, self._tools.held.contact)
         if place.run == "inline":
             return await self._inline(attempt, place, brief)
         if place.run == "thread":
@@ -140,9 +140,9 @@ class Execution:
         parts = (tools.held, tools.recorder, tools.scratch)
         return await run_in_child(attempt, (brief, place.source), parts, tools.options)
 
-    async def _in_thread(self, attempt: Attempt, place: Place, brief: Brief) -> object:
+    async def _in_thread(self, attempt: Attempt, place: StageRunner, brief: Brief) -> object:
         """A thread of its own, not of a pool: one that never returns must not keep the process from ending."""
-        voice = ThreadVoice(attempt, self._tools, self._loop, waits=not place.is_async)
+        voice = ThreadIo(attempt, self._tools, self._loop, waits=not place.is_async)
         bench = HandlerBench(attempt.lease, brief, voice)
         ended: asyncio.Future[object] = self._loop.create_future()
         attempt.interrupt = _only_ask

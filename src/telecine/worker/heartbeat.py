@@ -22,8 +22,8 @@ from contextlib import suppress
 from telecine.errors import StoreError, TelecineError, WorkerGone, WorkerRevoked
 from telecine.facts import Orders
 from telecine.triage import Verdict, triage
-from telecine.worker.attempts import Attempt, Held, holding_of
-from telecine.worker.engine_api import OpenWords, Words, WorkerOptions
+from telecine.worker.attempts import Attempt, HeldAttempts, holding_of
+from telecine.worker.engine_api import EngineApi, OpenEngine, WorkerOptions
 from telecine.world import World
 
 log = logging.getLogger(__name__)
@@ -31,14 +31,14 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE = 0.1
 
 
-class Heart:
+class HeartbeatThread:
     """Renews what is held; tells the loop what came back. Started once per worker."""
 
-    def __init__(self, held: Held, options: WorkerOptions, world: World, open_words: OpenWords) -> None:
+    def __init__(self, held: HeldAttempts, options: WorkerOptions, world: World, open_engine: OpenEngine) -> None:
         self._held = held
         self._options = options
         self._world = world
-        self._open_words = open_words
+        self._open_engine = open_engine
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._poke = asyncio.Event()
@@ -85,8 +85,8 @@ class Heart:
         await self._rest_a_beat()  # who has enlisted just now has said that he lives
         while not self._ended:
             try:
-                async with self._open_words() as words:
-                    await self._beat_on(words)
+                async with self._open_engine() as engine:
+                    await self._beat_on(engine)
             except (StoreError, TimeoutError) as error:
                 self._held.contact.lost(self, error, self._world.mono())
                 await self._rest(self._pause * (0.75 + 0.5 * self._world.dice.random()))
@@ -96,9 +96,9 @@ class Heart:
                 await self._rest(self._options.beat / 2)
         watch.cancel()
 
-    async def _beat_on(self, words: Words) -> None:
+    async def _beat_on(self, engine: EngineApi) -> None:
         while not self._ended:
-            await self._once(words)
+            await self._once(engine)
             self._pause = FIRST_PAUSE
             self._held.contact.found(self, self._world.mono())
             await self._rest_a_beat()
@@ -117,7 +117,7 @@ class Heart:
                 break
         self._poke.clear()
 
-    async def _once(self, words: Words) -> None:
+    async def _once(self, engine: EngineApi) -> None:
         """One beat, and what it brought."""
         worker = self._held.worker
         if worker is None:
@@ -129,7 +129,7 @@ class Heart:
         patience = max(self._options.beat, self._options.lease_seconds / 4)
         try:
             async with asyncio.timeout(patience):
-                orders = await words.beat(worker, holdings, self._held.totals())
+                orders = await engine.beat(worker, holdings, self._held.totals())
         except (WorkerGone, WorkerRevoked) as error:
             self._tell(self._gone, error)
             return
@@ -139,7 +139,7 @@ class Heart:
             raise
         self._renew(named, orders, sent)
         self._tell(self._obey, orders)
-        await self._write_lines(words)
+        await self._write_lines(engine)
 
     def _named(self) -> list[Attempt]:
         """Everything held, but not the inline handler that has kept the loop from turning for a whole beat."""
@@ -167,12 +167,12 @@ class Heart:
             if attempt.key in renewed:
                 attempt.until = sent + self._options.lease_seconds
 
-    async def _write_lines(self, words: Words) -> None:
+    async def _write_lines(self, engine: EngineApi) -> None:
         lines = self._held.take_lines()
         if not lines:
             return
         try:
-            await words.log(lines)
+            await engine.log(lines)
         except Exception as error:
             if triage(error) is not Verdict.OUTAGE:  # whoever wrote a line that cannot be stored does without it
                 self._held.contact.stumbled("the log", error, self._world.mono())

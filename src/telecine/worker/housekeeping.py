@@ -83,7 +83,7 @@ class Housekeeper:
             log.info("cleared what was left of %s", counted(ended, "deleted subject"))
         if self._tidy is not None and (freed := await self._tidy()):
             log.info("freed %s of failed jobs", counted(freed, "file"))
-        if deleted := await self._maintenance.delete_freed(Bin(self._artifacts)):
+        if deleted := await self._maintenance.delete_freed(ArtifactTrash(self._artifacts)):
             log.info("deleted %s no longer in use", counted(deleted, "file"))
 
     async def _is_mine(self) -> bool:
@@ -103,7 +103,7 @@ class Housekeeper:
         _tell(total)
 
 
-class Bin:
+class ArtifactTrash:
     """The place of artifacts, as whoever clears it sees it. What cannot be deleted now is tried again later."""
 
     def __init__(self, artifacts: Artifacts) -> None:

@@ -8,14 +8,14 @@ from itertools import chain, combinations
 from telecine.errors import BadSpec
 from telecine.flow import Flow
 
-MOST_LABELS = 8
+MAX_LABELS = 8
 
 
 def lanes_of(flows: Iterable[Flow], labels: Iterable[str]) -> dict[str, str]:
     """Lane -> flow. A planned piece may ask for further labels, so a fanned-out stage has a lane per combination."""
     mine = frozenset(labels)
-    if len(mine) > MOST_LABELS:
-        raise BadSpec(f"a worker has at most {MOST_LABELS} labels, not {len(mine)}")
+    if len(mine) > MAX_LABELS:
+        raise BadSpec(f"a worker has at most {MAX_LABELS} labels, not {len(mine)}")
     found: dict[str, str] = {}
     for flow in flows:
         for number, stage in enumerate(flow.graph.stages):

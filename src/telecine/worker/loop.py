@@ -22,19 +22,19 @@ from telecine.dispatch.task_end import end
 from telecine.errors import NotAllowed, StoreError, TelecineError, WorkerRevoked
 from telecine.facts import SECOND, Mode, Orders, Released
 from telecine.flow import CHILD, Flow
-from telecine.worker.artifact_place import OwnPlace, Place
-from telecine.worker.attempts import Attempt, Held
+from telecine.worker.artifact_place import ArtifactPlace, LocalArtifacts
+from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.claims import Claims
 from telecine.worker.current import about
-from telecine.worker.engine_api import Far, OpenWords, Sweeper, Words, WorkerOptions
-from telecine.worker.execution import Execution, Places, places_of
+from telecine.worker.engine_api import EngineApi, OpenEngine, WorkerOptions
+from telecine.worker.execution import Execution, StageRunners, stage_runners_of
 from telecine.worker.flow_source import FlowSource, load_flows
-from telecine.worker.handlers.attempt_tools import Tools
+from telecine.worker.handlers.attempt_tools import AttemptTools
 from telecine.worker.handlers.recorder import Recorder
 from telecine.worker.handlers.scratch import Scratch
-from telecine.worker.heartbeat import Heart
+from telecine.worker.heartbeat import HeartbeatThread
 from telecine.worker.lanes import lanes_of
-from telecine.worker.media.fork_server import Nursery
+from telecine.worker.media.fork_server import ForkServer
 from telecine.worker.outbox import Outbox, insist
 from telecine.worker.registration import registration_of
 from telecine.world import World
@@ -49,27 +49,27 @@ class Worker:
 
     def __init__(  # noqa: PLR0917 - the six things that a worker is made of
         self,
-        words: Words,
+        engine: EngineApi,
         bell: Bell,
         flows: Iterable[Flow | FlowSource],
         options: WorkerOptions,
         world: World,
-        open_beat_words: OpenWords,
+        open_beat_engine: OpenEngine,
     ) -> None:
-        self._words = words
+        self._engine = engine
         self._options = options
         self._world = world
-        self._places: Places = {}
+        self._runners: StageRunners = {}
         known: list[Flow] = []
         for given in flows:
             for flow in [given] if isinstance(given, Flow) else load_flows(given):
                 known.append(flow)
-                self._places |= places_of(flow, given if isinstance(given, FlowSource) else None)
+                self._runners |= stage_runners_of(flow, given if isinstance(given, FlowSource) else None)
         self.lanes = lanes_of(known, options.labels)
-        self._held = Held()
-        self._heart = Heart(self._held, options, world, open_beat_words)
-        self._claims = Claims(words, bell, self.lanes, options, world)
-        self._outbox = Outbox(words, self._held, world, self._claims.freed.set)
+        self._held = HeldAttempts()
+        self._heart = HeartbeatThread(self._held, options, world, open_beat_engine)
+        self._claims = Claims(engine, bell, self.lanes, options, world)
+        self._outbox = Outbox(engine, self._held, world, self._claims.freed.set)
         self._outbox.observer = options.observer
         self._stops = 0
         self._late = float("inf")  # when a drain stops waiting
@@ -86,19 +86,19 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         scratch = Scratch(self._options.scratch, f"{self._options.name}-{self._world.new_id()[:12]}")
         await asyncio.to_thread(scratch.open)
-        recorder = Recorder(self._words, self._world, self._place())
-        nursery = Nursery(CHILD)
-        tools = Tools(
-            words=self._words,
+        recorder = Recorder(self._engine, self._world, self._place())
+        fork_server = ForkServer(CHILD)
+        tools = AttemptTools(
+            engine=self._engine,
             held=self._held,
             outbox=self._outbox,
             recorder=recorder,
             scratch=scratch,
-            nursery=nursery,
+            fork_server=fork_server,
             options=self._options,
             world=self._world,
         )
-        self._execution = Execution(self._places, tools, self._claims.freed.set)
+        self._execution = Execution(self._runners, tools, self._claims.freed.set)
         if self._stops:
             self._stop_now()
         try:
@@ -106,7 +106,7 @@ class Worker:
                 await self._work()
         finally:
             try:
-                await nursery.close()
+                await fork_server.close()
             finally:
                 await asyncio.to_thread(scratch.close)
 
@@ -122,19 +122,19 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
-    def _place(self) -> Place | None:
+    def _place(self) -> ArtifactPlace | None:
         """Where artifacts are: with the server that the words go to, or where the options say."""
-        if isinstance(self._words, Far):
-            return self._words.place
+        if self._engine.place is not None:
+            return self._engine.place
         where = self._options.artifacts
-        return None if where is None else OwnPlace(Artifacts(where, self._options.s3))
+        return None if where is None else LocalArtifacts(Artifacts(where, self._options.s3))
 
     # -- from beginning to end -----------------------------------------------------------------------
 
     async def _enlist(self) -> bool:
         """Register, as long as it takes; False when told to stop before that."""
         asking = insist(
-            lambda: self._words.enlist(registration_of(self._options, self.lanes, self._world)),
+            lambda: self._engine.enlist(registration_of(self._options, self.lanes, self._world)),
             self._world,
             self._held.contact,
         )
@@ -199,8 +199,8 @@ class Worker:
     async def _say_goodbye(self) -> None:
         if self._held.worker is not None:
             if not self._shut_out.is_set():
-                await self._words.beat(self._held.worker, [], self._held.totals())
-            await self._words.retire(self._held.worker)
+                await self._engine.beat(self._held.worker, [], self._held.totals())
+            await self._engine.retire(self._held.worker)
 
     # -- orders --------------------------------------------------------------------------------------
 
@@ -243,30 +243,34 @@ class Worker:
     # -- housekeeping, and the end -------------------------------------------------------------------
 
     async def _sweep_on(self) -> None:
-        sweeper, period = self._words, round(self._options.sweep * SECOND)
-        while isinstance(sweeper, Sweeper):
+        period, this = round(self._options.sweep * SECOND), object()
+        while True:
             try:
-                returned = (await sweeper.sweep(period)).returned
-                self._held.contact.found(sweeper, self._world.mono())
+                returned = await self._engine.sweep(period)
+                if returned is None:
+                    break
+                self._held.contact.found(this, self._world.mono())
                 if returned:
                     self._heart.beat_now()  # it may have been ours: learn of it at once
             except StoreError as error:
-                self._held.contact.lost(sweeper, error, self._world.mono())
+                self._held.contact.lost(this, error, self._world.mono())
             except Exception as error:
                 self._held.contact.stumbled("the sweep", error, self._world.mono())
             await asyncio.sleep(self._options.sweep * (0.75 + 0.5 * self._world.dice.random()))
         await asyncio.Event().wait()
 
     async def _barred(self) -> None:
-        """Never returns: raised if somebody shuts this worker out, whose work then ends at once."""
-        if isinstance(self._words, Far):
-            raise await self._words.barred()
-        await self._shut_out.wait()
-        raise self._why
+        """Never returns: raises when this worker is shut out, by its key or by an order; its work then ends at once."""
+        key, order = asyncio.ensure_future(self._engine.shut_out()), asyncio.ensure_future(self._shut_out.wait())
+        try:
+            await asyncio.wait({key, order}, return_when=asyncio.FIRST_COMPLETED)
+            raise key.result() if key.done() else self._why
+        finally:
+            key.cancel()
+            order.cancel()
 
     def _stop_now(self) -> None:
-        if isinstance(self._words, Far):
-            self._words.hurry()
+        self._engine.hurry()
         self._late = self._world.mono() + (self._options.grace if self._stops == 1 else 0.0)
         self._stopped.set()
         self._claims.over = True
@@ -293,4 +297,4 @@ class Worker:
     async def _say_draining(self) -> None:
         if self._held.worker is not None:
             with suppress(Exception):  # it is told so that nobody counts on us, and no more
-                await self._words.set_mode(self._held.worker, Mode.DRAINING)
+                await self._engine.set_mode(self._held.worker, Mode.DRAINING)

@@ -13,18 +13,18 @@ from telecine.errors import Refused, Rejected, StoreBroken, StoreError, Telecine
 from telecine.facts import JUST_DONE, Answer, Done, Fact, Failed, Line, Released, Word
 from telecine.plural import counted
 from telecine.triage import Verdict, triage
-from telecine.worker.attempts import Attempt, Held, Key
+from telecine.worker.attempts import Attempt, HeldAttempts, Key
 from telecine.worker.contact import Contact
 from telecine.worker.current import Observer, about
-from telecine.worker.engine_api import Words
+from telecine.worker.engine_api import EngineApi
 from telecine.world import World
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 500
-FIRST_PAUSE, MOST_PAUSE = 0.05, 2.0
+MAX_AT_ONCE = 500
+FIRST_PAUSE, MAX_PAUSE = 0.05, 2.0
 UNSAYABLE = "bad_result"
-MOST_REASON = 500
+MAX_REASON = 500
 # What the database, or the server before it, says about the value of an outcome. Other refusals are about the request.
 ABOUT_VALUE = (Rejected, Refused, TooLarge)
 # So long an outcome is said again while a bug of ours keeps it from being taken.
@@ -62,8 +62,8 @@ class Outbox:
     the server be replaced by a sound one. Then the lease is given back, and the work is done again elsewhere.
     """
 
-    def __init__(self, words: Words, held: Held, world: World, settled: Callable[[], None]) -> None:
-        self._words = words
+    def __init__(self, engine: EngineApi, held: HeldAttempts, world: World, settled: Callable[[], None]) -> None:
+        self._engine = engine
         self._held = held
         self._world = world
         self._settled = settled
@@ -98,8 +98,8 @@ class Outbox:
                 await self._settle_some()
 
     async def _settle_some(self) -> None:
-        some = self._ready[:MOST_AT_ONCE]
-        del self._ready[:MOST_AT_ONCE]
+        some = self._ready[:MAX_AT_ONCE]
+        del self._ready[:MAX_AT_ONCE]
         lines = self._held.take_lines()
         if lines:  # before the outcome: a later attempt may follow at once, and late lines are dropped
             await self._write(lines)
@@ -108,7 +108,7 @@ class Outbox:
 
     async def _write(self, lines: list[Line]) -> None:
         try:
-            await insist(lambda: self._words.log(lines), self._world, self._held.contact)
+            await insist(lambda: self._engine.log(lines), self._world, self._held.contact)
         except Exception:
             log.exception("could not store %s", counted(len(lines), "log line"))
 
@@ -153,7 +153,7 @@ class Outbox:
 
     async def _ask(self, some: list[Said]) -> list[Answer]:
         words = [Word(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
-        answers = await self._words.settle(words)
+        answers = await self._engine.settle(words)
         if len(answers) != len(words):
             raise StoreBroken(f"{len(words)} outcomes got {len(answers)} answers")
         return answers
@@ -196,7 +196,7 @@ class Outbox:
         self.unsettled += 1
         pause = max(took, trouble.pause) * (0.5 + self._world.dice.random())
         asyncio.get_running_loop().call_later(pause, self._say_again, attempt, fact)
-        trouble.pause = min(2 * trouble.pause, MOST_PAUSE)
+        trouble.pause = min(2 * trouble.pause, MAX_PAUSE)
 
     def _say_again(self, attempt: Attempt, fact: Fact) -> None:
         self.unsettled -= 1
@@ -208,7 +208,7 @@ class Outbox:
             self._held.attempts.pop(attempt.key, None)  # the lease will run out
         else:
             # The cause alone: our own words may name the place of the database, and owners of jobs read this.
-            why = f"the outcome cannot be stored: {error.__cause__ or error}"[:MOST_REASON]
+            why = f"the outcome cannot be stored: {error.__cause__ or error}"[:MAX_REASON]
             self.say(attempt, Failed(why, code=UNSAYABLE, permanent=True))
 
     def _give_back(self, attempt: Attempt, fact: Fact) -> None:
@@ -276,6 +276,6 @@ async def insist(
                 contact.found(this, world.mono())
                 return answer
             await asyncio.sleep(pause * (0.5 + world.dice.random()))
-            pause = min(pause * 2, MOST_PAUSE)
+            pause = min(pause * 2, MAX_PAUSE)
     finally:
         contact.forget(this)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from importlib.metadata import version
 
-from telecine.engine.jobs.registration import Registration
 from telecine.worker.engine_api import WorkerOptions
+from telecine.worker_facts import Registration
 from telecine.world import World
 
 

@@ -11,7 +11,7 @@ from telecine.triage import Verdict, triage
 from telecine.worker.attempts import Attempt
 from telecine.world import World
 
-MOST_PAUSE = 2.0
+MAX_PAUSE = 2.0
 # A bucket that is away for longer than this, or was never right, costs the attempt: its error says why.
 MAX_BUCKET_SECONDS = 120.0
 
@@ -30,7 +30,7 @@ async def while_held(attempt: Attempt, world: World, what: str, ask: Callable[[]
             raise
         except StoreError:
             await asyncio.sleep(pause * (0.5 + world.dice.random()))
-            pause = min(2 * pause, MOST_PAUSE)
+            pause = min(2 * pause, MAX_PAUSE)
     raise HandlerStopped(f"task {attempt.lease.task_id}: the lease is gone, {what!r} was not recorded or read")
 
 
@@ -53,4 +53,4 @@ async def through_bucket_outage(
             if pause == 0.5:
                 wait(error)
         await asyncio.sleep(pause * (0.5 + world.dice.random()))
-        pause = min(2 * pause, MOST_PAUSE)
+        pause = min(2 * pause, MAX_PAUSE)

@@ -32,10 +32,14 @@ class Bell(Protocol):
     async def wait(self, timeout: float) -> None: ...
 
 
+# All bytes of an artifact, which hash to what is recorded of it; `ValueError` if they do not.
+ReadKept = Callable[[Kept], Awaitable[bytes]]
+
+
 class Inspector(Protocol):
     """Looks at what an untrusted worker has made, before it is recorded; raises what is wrong with it."""
 
-    async def __call__(self, lease: Lease, kept: Kept, artifacts: Artifacts) -> None: ...
+    async def __call__(self, lease: Lease, kept: Kept, read: ReadKept) -> None: ...
 
 
 class Lender(Protocol):

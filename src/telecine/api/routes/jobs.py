@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from telecine.api.http.auth import Owner, visible
+from telecine.api.http.auth import Owner
 from telecine.api.http.context import Here, house_of
 from telecine.api.http.json_response import answer
 from telecine.api.http.params import (
@@ -33,7 +33,7 @@ from telecine.api.http.routing import Router
 from telecine.api.openapi.examples import JOINED, shown_as
 from telecine.api.routes import bulk, job_details
 from telecine.api.routes.bulk import actor, within
-from telecine.api.routes.job_fast_read import FRESH, JobRoute, job_shown
+from telecine.api.routes.job_read import FRESH, OwnerOfJob, job_shown, read_job
 from telecine.api.routes.submit_request import Made, NewJob, Standing, submit_all
 from telecine.engine.jobs import delete_job as deleting
 from telecine.engine.queries.job_lists import JobFilter
@@ -142,21 +142,10 @@ async def list_jobs(
     return answer(page, Page[JobLine])
 
 
-async def get_job(job_id: JobPath, who: Owner, request: Request) -> Response:
+@router.get("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 429))
+async def get_job(job_id: JobPath, who: OwnerOfJob, request: Request) -> Response:
     """One job in full, also one that was put away. Its `ETag` is the version that `If-Match` of an edit takes."""
-    job = await house_of(request).engine.queries.job(job_id)
-    visible(who, job.owner, f"there is no job {job_id}")
-    return job_shown(job)
-
-
-router.add_api_route(
-    "/{job_id}",
-    get_job,
-    response_model=JobView,
-    responses=answers(401, 403, 404, 429),
-    methods=["GET"],
-    route_class_override=JobRoute,
-)
+    return job_shown(await read_job(request, who, job_id))
 
 
 @router.patch("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 409, 412, 422, 429))

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import Header
-from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
@@ -25,39 +24,27 @@ from telecine.api.http.auth import Worker
 from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
-from telecine.api.worker.artifacts import place_of
 from telecine.api.worker.ranges import RangeHeader, ranged
-from telecine.api.worker.worker_state import Here, Room
+from telecine.api.worker.worker_state import Here, WorkerState
+from telecine.artifacts import key_for_lease
 from telecine.engine.accounts.keys import Caller
 from telecine.errors import Conflict, NoSpace, NotFound, Refused, TooLarge, Unreachable, is_full
 from telecine.facts import SECOND, Lease
-from telecine.wire.messages import Digest, Link, LinkSaid, Sha
+from telecine.wire.fields import Sha
+from telecine.wire.requests import LinkRequest
+from telecine.wire.responses import DigestResponse, LinkResponse, StoredResponse, UploadOffset
 from telecine.wire.scalars import BIGGEST, PathNumber
 
 router = Router(prefix="/api/worker", tags=["worker"])
 BLOCK = 1 << 20
 WINDOW = 8 << 20
-MOST_NAME = 500
+MAX_NAME = 500
 LINK_GRACE = 60.0
 STALL_SECONDS = 20.0
 OFFSET = "Upload-Offset"
 _RANGE = re.compile(r"bytes (\d{1,16})-(\d{1,16})/(\d{1,16})")
 
 Total = Annotated[str | None, Header(alias="Content-Range", description="bytes first-last/total")]
-
-
-class StoredSaid(BaseModel):
-    """The bytes are whole and stored."""
-
-    key: str
-    size: int
-    sha256: str
-
-
-class Coming(BaseModel):
-    """So much has come: go on there."""
-
-    offset: int
 
 
 class WrongOffset(Conflict):
@@ -77,8 +64,8 @@ class AlreadyKept(Conflict):
 
 @router.put(
     "/artifacts/{task}/{token}/{name:path}",
-    response_model=StoredSaid,
-    responses={**answers(401, 403, 409, 413, 422, 429, 503, 507), 202: {"model": Coming}},
+    response_model=StoredResponse,
+    responses={**answers(401, 403, 409, 413, 422, 429, 503, 507), 202: {"model": UploadOffset}},
 )
 async def put(
     task: PathNumber,
@@ -87,48 +74,48 @@ async def put(
     request: Request,
     *,
     who: Worker,
-    room: Here,
+    state: Here,
     sha256: Annotated[Sha, Header(alias="X-SHA256")],
     content_range: Total = None,
 ) -> Response:
     """Store bytes for this attempt. They are recorded by `keep`, and belong to nothing before."""
-    lease, key = await _place(task, token, name, who, room)
+    lease, key = await _place(task, token, name, who, state)
     first, total = _span(content_range, request)
-    if total > room.house.settings.max_source_bytes:
+    if total > state.house.settings.max_source_bytes:
         raise TooLarge(f"an artifact of {total} bytes is more than max_source_bytes allows")
-    async with room.storing(lease, key) as part:
-        if (known := await _known(lease, key, name, sha256, room)) is not None:
+    async with state.storing(lease, key) as part:
+        if (known := await _known(lease, key, name, sha256, state)) is not None:
             await _discard(request)
             return answer(known)
         offset = await _receive(request, part, first, total)
         if offset < total:
-            return answer(Coming(offset=offset), status=202)
-        return answer(await _store(part, key, sha256, room))
+            return answer(UploadOffset(offset=offset), status=202)
+        return answer(await _store(part, key, sha256, state))
 
 
 @router.head("/artifacts/{task}/{token}/{name:path}", response_class=Response, responses=answers(401, 403, 409, 429))
-async def arrived(task: PathNumber, token: PathNumber, name: str, who: Worker, room: Here) -> Response:
+async def arrived(task: PathNumber, token: PathNumber, name: str, who: Worker, state: Here) -> Response:
     """How much of an artifact has come, as `Upload-Offset`."""
-    lease, key = await _place(task, token, name, who, room)
-    return Response(headers={OFFSET: str(_size(room.part(lease, key)))})
+    lease, key = await _place(task, token, name, who, state)
+    return Response(headers={OFFSET: str(_size(state.part(lease, key)))})
 
 
-@router.post("/link", response_model=LinkSaid, responses=answers(401, 403, 409, 422, 429))
-async def link(said: Link, who: Worker, room: Here) -> Response:
+@router.post("/link", response_model=LinkResponse, responses=answers(401, 403, 409, 422, 429))
+async def link(said: LinkRequest, who: Worker, state: Here) -> Response:
     """An address in the bucket for the bytes of one artifact. It dies with the lease; what was recorded gets none."""
-    lease, key = await _place(said.task_id, said.token, said.name, who, room)
-    known = await room.remotes.recorded(lease.task_id, said.name)
+    lease, key = await _place(said.task_id, said.token, said.name, who, state)
+    known = await state.remotes.recorded(lease.task_id, said.name)
     if known is not None and known.token == lease.token:
-        return answer(LinkSaid(key=key))
-    seconds = room.house.engine.lease / SECOND + LINK_GRACE
-    return answer(LinkSaid(key=key, url=await room.house.artifacts.link(key, seconds)))
+        return answer(LinkResponse(key=key))
+    seconds = state.house.engine.lease / SECOND + LINK_GRACE
+    return answer(LinkResponse(key=key, url=await state.house.artifacts.link(key, seconds)))
 
 
-async def _place(task: int, token: int, name: str, who: Caller, room: Room) -> tuple[Lease, str]:
-    if len(name) > MOST_NAME:
-        raise Refused(f"an artifact's name has at most {MOST_NAME} characters")
-    lease = await room.remotes.lease(who.key_id, task, token)
-    return lease, place_of(lease, name)
+async def _place(task: int, token: int, name: str, who: Caller, state: WorkerState) -> tuple[Lease, str]:
+    if len(name) > MAX_NAME:
+        raise Refused(f"an artifact's name has at most {MAX_NAME} characters")
+    lease = await state.lease_of_upload(who, task, token)
+    return lease, key_for_lease(lease, name)
 
 
 def _span(content_range: str | None, request: Request) -> tuple[int, int]:
@@ -145,15 +132,15 @@ def _span(content_range: str | None, request: Request) -> tuple[int, int]:
     return first, total
 
 
-async def _known(lease: Lease, key: str, name: str, sha256: str, room: Room) -> StoredSaid | None:
+async def _known(lease: Lease, key: str, name: str, sha256: str, state: WorkerState) -> StoredResponse | None:
     """What this attempt has recorded under this name, which stays as it is, or has stored: its answer was lost."""
-    known = await room.remotes.recorded(lease.task_id, name)
+    known = await state.remotes.recorded(lease.task_id, name)
     if known is None or known.token != lease.token:
-        stored = room.received.get(key)
-        return StoredSaid(key=key, size=stored.size, sha256=sha256) if stored and stored.sha256 == sha256 else None
+        stored = state.received.get(key)
+        return StoredResponse(key=key, size=stored.size, sha256=sha256) if stored and stored.sha256 == sha256 else None
     if known.sha256 != sha256:
         raise AlreadyKept(f"{name!r} was recorded with other bytes, and an artifact never changes")
-    return StoredSaid(key=known.key, size=known.size, sha256=known.sha256)
+    return StoredResponse(key=known.key, size=known.size, sha256=known.sha256)
 
 
 async def _discard(request: Request) -> None:
@@ -216,16 +203,16 @@ async def _write(file: BinaryIO, held: bytearray) -> int:
     return await asyncio.to_thread(file.write, data) if data else 0
 
 
-async def _store(part: Path, key: str, sha256: str, room: Room) -> StoredSaid:
-    artifacts = room.house.artifacts
+async def _store(part: Path, key: str, sha256: str, state: WorkerState) -> StoredResponse:
+    artifacts = state.house.artifacts
     stored = await artifacts.put(key, part)
     await asyncio.to_thread(part.unlink)
     if stored.sha256 != sha256:
         await artifacts.delete(key)
-        room.received.pop(key, None)
+        state.received.pop(key, None)
         raise BadHash("the bytes that came do not hash to what was said: send them again")
-    room.received.note(key, stored)
-    return StoredSaid(key=key, size=stored.size, sha256=stored.sha256)
+    state.received.note(key, stored)
+    return StoredResponse(key=key, size=stored.size, sha256=stored.sha256)
 
 
 def _size(part: Path) -> int:
@@ -244,13 +231,13 @@ def _size(part: Path) -> int:
     responses={**answers(401, 403, 404, 409, 416, 429, 503), 206: {"description": "The range that was asked for"}},
 )
 async def get(
-    task: PathNumber, token: PathNumber, key: str, *, who: Worker, room: Here, wanted: RangeHeader = None
+    task: PathNumber, token: PathNumber, key: str, *, who: Worker, state: Here, wanted: RangeHeader = None
 ) -> Response:
     """Bytes of an artifact of the task's job, or of the version that its subject shows."""
-    size = await _sized(task, token, key, who, room)
+    size = await _sized(task, token, key, who, state)
 
     async def read(start: int, length: int) -> bytes:
-        return await room.house.artifacts.read(key, start, length, size=size)
+        return await state.house.artifacts.read(key, start, length, size=size)
 
     async def all_of_it() -> AsyncIterator[bytes]:
         for start in range(0, size, WINDOW):
@@ -263,31 +250,33 @@ async def get(
 
 
 @router.head("/kept/{task}/{token}/{key:path}", response_class=Response, responses=answers(401, 403, 404, 409, 429))
-async def stat_artifact(task: PathNumber, token: PathNumber, key: str, who: Worker, room: Here) -> Response:
+async def stat_artifact(task: PathNumber, token: PathNumber, key: str, who: Worker, state: Here) -> Response:
     """How large an artifact is."""
-    size = await _sized(task, token, key, who, room)
+    size = await _sized(task, token, key, who, state)
     return Response(headers={"Content-Length": str(size)}, media_type="application/octet-stream")
 
 
-@router.get("/digest/{task}/{token}/{key:path}", response_model=Digest, responses=answers(401, 403, 404, 409, 429, 503))
-async def digest_artifact(task: PathNumber, token: PathNumber, key: str, who: Worker, room: Here) -> Response:
+@router.get(
+    "/digest/{task}/{token}/{key:path}", response_model=DigestResponse, responses=answers(401, 403, 404, 409, 429, 503)
+)
+async def digest_artifact(task: PathNumber, token: PathNumber, key: str, who: Worker, state: Here) -> Response:
     """What an artifact hashes to now. Large ones take a while: ask again until there is a `sha256`."""
-    size = await _sized(task, token, key, who, room)
-    artifacts = room.house.artifacts
+    size = await _sized(task, token, key, who, state)
+    artifacts = state.house.artifacts
 
     async def work(moved: Any) -> Any:
         return await artifacts.digest(key, moved)
 
     # Each attempt looks anew: it asks because it does not trust what was there before.
-    return answer(await room.hashing.of(("check", task, token, key), size, work, wait=5.0))
+    return answer(await state.hashes.of(("check", task, token, key), size, work, wait=5.0))
 
 
-async def _sized(task: int, token: int, key: str, who: Caller, room: Room) -> int:
-    lease = await room.remotes.lease(who.key_id, task, token)
+async def _sized(task: int, token: int, key: str, who: Caller, state: WorkerState) -> int:
+    lease = await state.lease(who, task, token)
     if not _is_upload_of(lease, key):
-        await room.remotes.readable(lease, key)
+        await state.remotes.readable(lease, key)
     try:
-        return await room.house.artifacts.stat(key)
+        return await state.house.artifacts.stat(key)
     except ValueError:  # a key that no store takes
         raise NotFound(f"there is no artifact {key!r}") from None
 

@@ -12,7 +12,7 @@ from telecine.api.http.problems import problem
 from telecine.api.http.ranges import UnsatisfiableRange, range_in
 
 # More than that comes in several answers.
-MOST_READ = 16 << 20
+MAX_READ = 16 << 20
 
 RangeHeader = Annotated[str | None, Header(alias="Range", description="bytes=first-last")]
 
@@ -27,6 +27,6 @@ async def ranged(wanted: str | None, size: int, read: Callable[[int, int], Await
     if found is None:
         return None
     first, last = found
-    data = await read(first, min(last - first + 1, MOST_READ))
+    data = await read(first, min(last - first + 1, MAX_READ))
     headers = {"Content-Range": f"bytes {first}-{first + len(data) - 1}/{size}"}
     return Response(data, status_code=206, media_type="application/octet-stream", headers=headers)

@@ -14,8 +14,8 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from telecine.api.http.context import House, house_of
-from telecine.api.worker.hashing import Hashing
-from telecine.api.worker.lobby import Lobby
+from telecine.api.worker.background_hashes import BackgroundHashes
+from telecine.api.worker.claim_queue import ClaimQueue
 from telecine.engine.leases.remote_workers import RemoteWorker, RemoteWorkers
 from telecine.private_files import make_private_folder
 
@@ -26,32 +26,39 @@ if TYPE_CHECKING:
     from telecine.engine.accounts.keys import Caller
     from telecine.facts import Lease
 
-MOST_REMEMBERED = 20_000
+MAX_REMEMBERED = 20_000
+MAX_LEASES = 1_000  # each with the spec of its job
 CLEAR_SECONDS = 600.0
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Memory(OrderedDict[K, V], Generic[K, V]):
+class LatestCache(OrderedDict[K, V], Generic[K, V]):
     """The latest of what was put in."""
+
+    def __init__(self, limit: int = MAX_REMEMBERED) -> None:
+        super().__init__()
+        self._limit = limit
 
     def note(self, key: K, value: V) -> None:
         self[key] = value
         self.move_to_end(key)
-        if len(self) > MOST_REMEMBERED:
+        if len(self) > self._limit:
             self.popitem(last=False)
 
 
-class Room:
+class WorkerState:
     def __init__(self, house: House) -> None:
         self.house = house
         self.remotes = RemoteWorkers(house.engine)
-        self.lobby = Lobby(house)
-        self.hashing = Hashing()
-        self.received: Memory[str, Stored] = Memory()  # by key, as it was when its bytes were stored here
-        self._workers: Memory[int, tuple[str, RemoteWorker]] = Memory()
-        self._granted: Memory[tuple[int, int], str] = Memory()
+        self.claim_queue = ClaimQueue(house)
+        self.hashes = BackgroundHashes()
+        self.received: LatestCache[str, Stored] = LatestCache()  # by key, as it was when its bytes were stored here
+        # Of uploads that are not recorded yet.
+        self._leases: LatestCache[tuple[str, int, int], Lease] = LatestCache(MAX_LEASES)
+        self._workers: LatestCache[int, tuple[str, RemoteWorker]] = LatestCache()
+        self._granted: LatestCache[tuple[int, int], str] = LatestCache()
         self._storing: dict[str, tuple[asyncio.Lock, int]] = {}
         self._clear_at = 0.0
 
@@ -62,6 +69,20 @@ class Room:
             known = await self.remotes.worker(who.key_id, worker)
             self._workers.note(worker, (who.key_id, known))
         return known
+
+    async def lease(self, who: Caller, task: int, token: int) -> Lease:
+        """The lease, while a worker of this key holds it; `LeaseLost` if not."""
+        return await self.remotes.lease(who.key_id, task, token)
+
+    async def lease_of_upload(self, who: Caller, task: int, token: int) -> Lease:
+        """The same, remembered until the bytes are recorded."""
+        lease = await self.lease(who, task, token)
+        self._leases.note((who.key_id, task, token), lease)
+        return lease
+
+    async def lease_of_record(self, who: Caller, task: int, token: int) -> Lease:
+        """As it was read when the bytes came: the engine checks the fence when it records them."""
+        return self._leases.pop((who.key_id, task, token), None) or await self.lease(who, task, token)
 
     def grant(self, who: Caller, leases: Iterable[Lease]) -> None:
         for lease in leases:
@@ -118,14 +139,14 @@ def lease_of(part: Path) -> tuple[int, int]:
     return int(task), int(token)
 
 
-async def room_of(connection: HTTPConnection) -> Room:
+async def worker_state_of(connection: HTTPConnection) -> WorkerState:
     # Async, so that it runs in the loop: in threads, two who come first would make two rooms, each with its own locks.
     house = house_of(connection)
-    room = house.rooms.get("workers")
-    if room is None:
-        room = house.rooms["workers"] = Room(house)
-    assert isinstance(room, Room)
-    return room
+    state = house.rooms.get("workers")
+    if state is None:
+        state = house.rooms["workers"] = WorkerState(house)
+    assert isinstance(state, WorkerState)
+    return state
 
 
-Here = Annotated[Room, Depends(room_of)]
+Here = Annotated[WorkerState, Depends(worker_state_of)]

@@ -51,7 +51,6 @@ def _check(spec: Json, settings: Settings) -> None:
 
 def _policy(parts: Parts) -> Allowing:
     from telecine.apps.transcode.videos.source_policy import Allowing
-    from telecine.engine.uploads.records import Uploads
     from telecine.media.ladders.ladder_spec import check_ladders
 
     settings = parts.settings
@@ -59,7 +58,7 @@ def _policy(parts: Parts) -> Allowing:
     return Allowing(
         settings.source_folders,
         settings.ladders,
-        Uploads(parts.store).find,
+        parts.engine.uploads().find,
         usual_ladder=settings.ladder,
         private=settings.allow_private_sources,
     )

@@ -13,7 +13,7 @@ from telecine.facts import Json
 from telecine.flow import CHILD
 from telecine.media.ladders.encoder_families import FAMILIES, Family, trial
 from telecine.media.orders import plain_order
-from telecine.worker.media.media_child import Ways, media_child
+from telecine.worker.media.media_child import ChildOptions, media_child
 from telecine.world import World
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,6 @@ async def encodes(family: Family, world: World) -> bool:
 async def said_to(order: Any, world: World) -> list[dict[str, Json]]:
     """Everything that a child of no job says to one order; `ChildFailed` if it does not get done."""
     with TemporaryDirectory(prefix="telecine-trial-") as folder:
-        ways = Ways(program=CHILD, folder=Path(folder), mono=world.mono, say=lambda *line: None)
+        ways = ChildOptions(program=CHILD, folder=Path(folder), mono=world.mono, say=lambda *line: None)
         async with media_child(ways, plain_order(order), {}, None, set()) as child:
             return [message async for message in child]

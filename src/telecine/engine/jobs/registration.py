@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.errors import NotFound, WorkerRevoked
-from telecine.facts import Json, Mode, WorkerId
+from telecine.facts import Mode, WorkerId
 from telecine.graph import Graph
 from telecine.json_text import dumps
 from telecine.store import Ask, Steps
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """One incarnation of a worker process: a restart is another worker with the same name."""
-
-    name: str
-    hostname: str
-    lanes: tuple[str, ...]
-    slots: int = 1
-    kind: str = "local"
-    release: str = ""
-    labels: tuple[str, ...] = ()
-    capabilities: dict[str, Json] = field(default_factory=dict)
-    metadata: dict[str, Json] = field(default_factory=dict)
-    boot_id: str | None = None
-    pid_space: str | None = None
-    pid: int | None = None
-    pid_started: int | None = None
+from telecine.worker_facts import Registration
 
 
 def flow(graph: Graph) -> Steps[int]:

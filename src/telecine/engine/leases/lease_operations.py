@@ -5,25 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.errors import LeaseLost, WorkerGone
 from telecine.facts import ERROR_CHARS, Holding, Kept, Line, Millis, Mode, Orders, State, TaskId, WorkerId
 from telecine.json_text import dumps, storable
 from telecine.store import Ask, Row, Steps, Write
+from telecine.worker_facts import Totals
 
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What a worker has done since it started, as it counts itself."""
-
-    load: int = 0
-    done: int = 0
-    failed: int = 0
-
-
-NOTHING = Totals()
 LEAST = 1e-30  # of progress; much less is out of range for PostgreSQL's `real`, which refuses the whole beat
 
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from telecine.engine.accounts.keys import Keys
 from telecine.engine.jobs import registration as registering
-from telecine.engine.jobs.registration import Registration
 from telecine.engine.leases.claim import lease_of
 from telecine.errors import LeaseLost, NotFound, WorkerGone
 from telecine.facts import Lease, Mode, WorkerId
 from telecine.store import Ask, Row, Steps
+from telecine.worker_facts import Registration
 
 if TYPE_CHECKING:
     from telecine.engine import Engine

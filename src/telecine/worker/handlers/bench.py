@@ -18,7 +18,7 @@ T = TypeVar("T")
 ONLY_INLINE = 'a media child is for handlers that run inline: declare the stage with run="inline"'
 
 
-class Voice(Protocol):
+class HandlerIo(Protocol):
     """How a bench is heard: by the worker's own loop, from a thread, or over a child's channel."""
 
     @property
@@ -30,7 +30,7 @@ class Voice(Protocol):
 
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]: ...
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]: ...
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]: ...
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]: ...
 
@@ -53,7 +53,7 @@ class Voice(Protocol):
     def scratch(self) -> Path: ...
 
 
-class Happened(Generic[T]):
+class FinishedAwaitable(Generic[T]):
     """An awaitable for a sync handler's call: it is over, and may be awaited all the same."""
 
     __slots__ = ("value",)
@@ -74,7 +74,7 @@ class HandlerBench:
         "spec", "stage", "subject",
     )  # fmt: skip
 
-    def __init__(self, lease: Lease, brief: Brief, voice: Voice) -> None:
+    def __init__(self, lease: Lease, brief: Brief, voice: HandlerIo) -> None:
         self.job_id: int = lease.job_id
         self.flow = lease.flow
         self.stage = lease.stage
@@ -119,13 +119,13 @@ class HandlerBench:
     def saved(self, name: str, default: Json = None) -> Json:
         return self._values().get(name, default)
 
-    def keep(self, name: str, path: Path, **facts: Json) -> Awaitable[Kept]:
-        return self._heard(self._voice.keep(name, path, facts))
+    def keep(self, name: str, path: Path, *, sha256: str | None = None, **facts: Json) -> Awaitable[Kept]:
+        return self._heard(self._voice.keep(name, path, facts, sha256))
 
     def kept(self, name: str, *, check: bool = False) -> Awaitable[Kept | None]:
         kept = self._kept.get(name) or self.brief.kept.get(name)
         if kept is None or kept.key is None:
-            return Happened(None)
+            return FinishedAwaitable(None)
         return self._if_intact(kept, self._voice.intact(kept, check))
 
     def artifacts(self, *stages: str) -> Awaitable[list[Shelved]]:
@@ -158,7 +158,7 @@ class HandlerBench:
 
     def _heard(self, keeping: Awaitable[Kept]) -> Awaitable[Kept]:
         """What was kept just now is found by `kept`, too."""
-        if isinstance(keeping, Happened):
+        if isinstance(keeping, FinishedAwaitable):
             self._kept[keeping.value.name] = keeping.value
             return keeping
         return self._remembered(keeping)
@@ -169,8 +169,8 @@ class HandlerBench:
         return kept
 
     def _if_intact(self, kept: Kept, looking: Awaitable[bool]) -> Awaitable[Kept | None]:
-        if isinstance(looking, Happened):
-            return Happened(kept if looking.value else None)
+        if isinstance(looking, FinishedAwaitable):
+            return FinishedAwaitable(kept if looking.value else None)
         return self._looked(kept, looking)
 
     async def _looked(self, kept: Kept, looking: Awaitable[bool]) -> Kept | None:

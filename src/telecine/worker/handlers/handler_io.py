@@ -14,20 +14,20 @@ from telecine.errors import BadSpec
 from telecine.facts import Json, Kept, Shelved
 from telecine.flow import Lent, MediaChild, Reader
 from telecine.worker.attempts import Attempt
-from telecine.worker.handlers.attempt_tools import Tools
-from telecine.worker.handlers.bench import ONLY_INLINE, Happened
-from telecine.worker.media.media_child import Ways, media_child
+from telecine.worker.handlers.attempt_tools import AttemptTools
+from telecine.worker.handlers.bench import ONLY_INLINE, FinishedAwaitable
+from telecine.worker.media.media_child import ChildOptions, media_child
 from telecine.worker.media.media_process import MediaProcess
 
 T = TypeVar("T")
 
 
-class InlineVoice:
+class InlineIo:
     """For a handler on the worker's own loop."""
 
     __slots__ = ("_attempt", "_family", "_recorder", "_tools")
 
-    def __init__(self, attempt: Attempt, tools: Tools) -> None:
+    def __init__(self, attempt: Attempt, tools: AttemptTools) -> None:
         self._attempt = attempt
         self._tools = tools
         self._recorder = tools.recorder
@@ -46,8 +46,8 @@ class InlineVoice:
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._recorder.checkpoint(self._attempt, name, value)
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
-        return self._recorder.keep(self._attempt, name, path, facts)
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+        return self._recorder.keep(self._attempt, name, path, facts, sha256)
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
         return self._recorder.intact(self._attempt, self._tools.held, kept, check)
@@ -80,10 +80,10 @@ class InlineVoice:
         if self._family is None:
             self._family = set()
             self._attempt.interrupt = partial(_interrupt, self._attempt, self._family, asyncio.get_running_loop())
-        ways = Ways(
+        ways = ChildOptions(
             program=module,
             folder=self.scratch(),
-            births=self._tools.nursery,
+            forker=self._tools.fork_server,
             nice=self._tools.options.media_nice,
             term=self._tools.options.term,
             mono=self._recorder.mono,
@@ -102,12 +102,12 @@ def _interrupt(attempt: Attempt, family: set[MediaProcess], loop: asyncio.Abstra
             loop.call_soon_threadsafe(attempt.task.cancel)
 
 
-class ThreadVoice(InlineVoice):
+class ThreadIo(InlineIo):
     """For a handler in a thread: what needs the engine is done by the worker's loop."""
 
     __slots__ = ("_loop", "_waits")
 
-    def __init__(self, attempt: Attempt, tools: Tools, loop: asyncio.AbstractEventLoop, *, waits: bool) -> None:
+    def __init__(self, attempt: Attempt, tools: AttemptTools, loop: asyncio.AbstractEventLoop, *, waits: bool) -> None:
         super().__init__(attempt, tools)
         self._loop = loop
         self._waits = waits  # a sync handler waits; an async one has a loop of its own and awaits
@@ -115,8 +115,8 @@ class ThreadVoice(InlineVoice):
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._over_there(self._recorder.checkpoint(self._attempt, name, value))
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
-        return self._over_there(self._recorder.keep(self._attempt, name, path, facts))
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+        return self._over_there(self._recorder.keep(self._attempt, name, path, facts, sha256))
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
         return self._over_there(self._recorder.intact(self._attempt, self._tools.held, kept, check))
@@ -143,4 +143,4 @@ class ThreadVoice(InlineVoice):
 
     def _over_there(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return Happened(future.result()) if self._waits else asyncio.wrap_future(future)
+        return FinishedAwaitable(future.result()) if self._waits else asyncio.wrap_future(future)

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from typing import Any
 
 
-class Eager:
+class EagerCoroutine:
     """A coroutine in a context of its own. When it is over, `error` or `result` says how."""
 
     __slots__ = ("_context", "_coroutine", "_waits_for", "error", "result")

@@ -13,12 +13,12 @@ from telecine.artifacts import Stored
 from telecine.errors import ArtifactDamaged, BadSpec, NotFound
 from telecine.facts import Json, Kept, Shelved
 from telecine.flow import Lent
-from telecine.worker.artifact_place import Place
-from telecine.worker.attempts import Attempt, Held
+from telecine.worker.artifact_place import ArtifactPlace
+from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.current import about
-from telecine.worker.engine_api import Words
+from telecine.worker.engine_api import EngineApi
 from telecine.worker.handlers.scratch import Scratch
-from telecine.worker.handlers.transfer_progress import Moving
+from telecine.worker.handlers.transfer_progress import TransferProgress
 from telecine.worker.retry_while_leased import through_bucket_outage, while_held
 from telecine.world import World
 
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 class Recorder:
-    def __init__(self, words: Words, world: World, place: Place | None) -> None:
-        self._words = words
+    def __init__(self, engine: EngineApi, world: World, place: ArtifactPlace | None) -> None:
+        self._engine = engine
         self._world = world
         self._where = place
         self.mono = world.mono
@@ -37,10 +37,12 @@ class Recorder:
     async def checkpoint(self, attempt: Attempt, name: str, value: Json) -> None:
         await self._record(attempt, Kept(name=name, token=attempt.lease.token, value=value))
 
-    async def keep(self, attempt: Attempt, name: str, path: Path, facts: dict[str, Json]) -> Kept:
+    async def keep(
+        self, attempt: Attempt, name: str, path: Path, facts: dict[str, Json], sha256: str | None = None
+    ) -> Kept:
         """Store the bytes whole, then record them: a record without its bytes cannot be."""
         with self._moving(attempt) as moved:
-            put = partial(self._place.put, attempt, name, path, moved)
+            put = partial(self._place.put, attempt, name, path, moved, sha256)
             key, stored = await self._through_outage(attempt, name, put)
         token = attempt.lease.token
         kept = Kept(name=name, token=token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)
@@ -49,17 +51,19 @@ class Recorder:
 
     async def _record(self, attempt: Attempt, item: Kept) -> None:
         lease = attempt.lease
-        await while_held(attempt, self._world, item.name, lambda: self._words.keep(lease.task_id, lease.token, [item]))
+        await while_held(attempt, self._world, item.name, lambda: self._engine.keep(lease.task_id, lease.token, [item]))
 
     # -- what is there -----------------------------------------------------------------------------
 
     async def artifacts(self, attempt: Attempt, stages: Sequence[str]) -> list[Shelved]:
-        return await while_held(attempt, self._world, "artifacts", lambda: self._words.artifacts(attempt.lease, stages))
+        return await while_held(
+            attempt, self._world, "artifacts", lambda: self._engine.artifacts(attempt.lease, stages)
+        )
 
     async def published(self, attempt: Attempt) -> list[Shelved]:
-        return await while_held(attempt, self._world, "published", lambda: self._words.published(attempt.lease))
+        return await while_held(attempt, self._world, "published", lambda: self._engine.published(attempt.lease))
 
-    async def intact(self, attempt: Attempt, held: Held, kept: Kept, check: bool) -> bool:
+    async def intact(self, attempt: Attempt, held: HeldAttempts, kept: Kept, check: bool) -> bool:
         """Are the bytes there, in full size, and with `check` the same? A warning says what is not."""
         key = _key(kept)
         try:
@@ -112,9 +116,9 @@ class Recorder:
         return await through_bucket_outage(self._world, ask, wait)
 
     @contextmanager
-    def _moving(self, attempt: Attempt) -> Iterator[Moving]:
+    def _moving(self, attempt: Attempt) -> Iterator[TransferProgress]:
         """While bytes move, the attempt is alive; when nobody waits for them any more, they stop."""
-        moving = Moving(attempt, self.mono)
+        moving = TransferProgress(attempt, self.mono)
         try:
             yield moving
         finally:
@@ -137,7 +141,7 @@ class Recorder:
         return None if self._where is None else self._where.folder
 
     @property
-    def _place(self) -> Place:
+    def _place(self) -> ArtifactPlace:
         if self._where is None:
             raise BadSpec("this worker has no place for artifacts: set `artifacts` in its options")
         return self._where

@@ -16,7 +16,7 @@ SHARE = 0.01
 QUIET = 1.0  # seconds; what is over by then is not worth a word
 
 
-class Moving:
+class TransferProgress:
     """Called for each piece, in any thread; raises once nobody waits for the bytes any more."""
 
     def __init__(self, attempt: Attempt, mono: Callable[[], float]) -> None:

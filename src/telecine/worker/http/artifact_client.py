@@ -12,12 +12,11 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel
 
 from telecine.artifacts import Moved, Stored
 from telecine.errors import ArtifactError, BadSpec, Conflict, Refused
 from telecine.flow import Lent
-from telecine.wire.messages import Digest, LinkSaid, SourceSaid
+from telecine.wire.responses import DigestResponse, LinkResponse, SourceResponse, StoredResponse, UploadOffset
 from telecine.worker.attempts import Attempt
 from telecine.worker.http.bucket_upload import send
 from telecine.worker.http.connection import Server, read
@@ -28,16 +27,10 @@ from telecine.world import World
 PART = 8 << 20
 ACCEPTED = 202
 # Larger files go to the server, which lets them go on where they broke off.
-MOST_LINKED = 256 << 20
-MOST_FAILURES = 3  # in a row; then the bucket is not asked any more
+MAX_LINKED = 256 << 20
+MAX_FAILURES = 3  # in a row; then the bucket is not asked any more
 
 log = logging.getLogger(__name__)
-
-
-class StoredSaid(BaseModel):
-    key: str
-    size: int
-    sha256: str
 
 
 class _Parcel(NamedTuple):
@@ -48,7 +41,7 @@ class _Parcel(NamedTuple):
     own: Stored
 
 
-class FarPlace:
+class HttpArtifacts:
     """What `Place` promises, by way of the server."""
 
     folder = None
@@ -63,21 +56,23 @@ class FarPlace:
         return None
 
     def lend(self, attempt: Attempt) -> Lent | None:
-        return FarSource(self._server, self._world, attempt)
+        return HttpSource(self._server, self._world, attempt)
 
-    async def put(self, attempt: Attempt, name: str, path: Path, moved: Moved) -> tuple[str, Stored]:
-        own = await asyncio.to_thread(_hashed, path, moved)
-        if self.links and own.size <= MOST_LINKED:
+    async def put(
+        self, attempt: Attempt, name: str, path: Path, moved: Moved, sha256: str | None = None
+    ) -> tuple[str, Stored]:
+        own = await asyncio.to_thread(_described, path, sha256, moved)
+        if self.links and own.size <= MAX_LINKED:
             key = await self._by_link(attempt, name, path, own, moved)
             if key is not None:
                 return key, own
         parcel = _Parcel(f"artifacts/{_of(attempt)}/{quote(name)}", path, own)
         answer = await self._sent(attempt, parcel, 0)
         while answer.status_code == ACCEPTED:
-            offset = int(answer.json()["offset"])
+            offset = read(UploadOffset, answer).offset
             moved(offset, own.size)
             answer = await self._sent(attempt, parcel, offset)
-        stored = read(StoredSaid, answer)
+        stored = read(StoredResponse, answer)
         if Stored(stored.size, stored.sha256) != own:
             raise ArtifactError(f"{name!r} was changed while it was stored")
         return stored.key, own
@@ -86,14 +81,14 @@ class FarPlace:
         """Straight into the bucket, if the server has an address for it that can be reached; else its key is None."""
         lease = attempt.lease
         body = {"task_id": lease.task_id, "token": lease.token, "name": name}
-        found = await while_held(attempt, self._world, name, partial(self._server.say, "link", LinkSaid, body))
+        found = await while_held(attempt, self._world, name, partial(self._server.say, "link", LinkResponse, body))
         if found.url is None:
             return None
         try:
             await send(found.url, path, own.size, moved)
         except (httpx.HTTPError, OSError) as error:
             self._failures += 1
-            self.links = self._failures < MOST_FAILURES
+            self.links = self._failures < MAX_FAILURES
             log.warning("the bucket did not take %s (%r): it goes to the server", name, error)
             return None
         self._failures = 0
@@ -156,7 +151,7 @@ class FarPlace:
         return int(answer.headers["content-length"])
 
 
-class FarSource:
+class HttpSource:
     """The source of an attempt's job, on the server's disk."""
 
     def __init__(self, server: Server, world: World, attempt: Attempt) -> None:
@@ -165,7 +160,7 @@ class FarSource:
         self._attempt = attempt
 
     async def stat(self) -> tuple[int, ...]:
-        return tuple(read(SourceSaid, await self._ask("")).identity)
+        return tuple(read(SourceResponse, await self._ask("")).identity)
 
     async def digest(self, told: Callable[[float, float], None]) -> str:
         where = f"source/{_of(self._attempt)}/digest"
@@ -192,10 +187,12 @@ class FarSource:
 
 async def digested(
     server: Server, where: str, attempt: Attempt, world: World, moved: Callable[[int, int], None]
-) -> Digest:
+) -> DigestResponse:
     """Ask until the server has hashed it all; it says how far it is meanwhile."""
     while True:
-        found = read(Digest, await while_held(attempt, world, where, lambda: server.ask("GET", where, wait=10.0)))
+        found = read(
+            DigestResponse, await while_held(attempt, world, where, lambda: server.ask("GET", where, wait=10.0))
+        )
         moved(found.done, found.size)
         if found.sha256 is not None:
             return found
@@ -206,7 +203,9 @@ def _of(attempt: Attempt) -> str:
     return f"{attempt.lease.task_id}/{attempt.lease.token}"
 
 
-def _hashed(path: Path, moved: Moved) -> Stored:
+def _described(path: Path, sha256: str | None, moved: Moved) -> Stored:
+    if sha256 is not None:
+        return Stored(path.stat().st_size, sha256)
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -31,8 +31,8 @@ from telecine.errors import (
     WorkerGone,
 )
 from telecine.json_text import dumps
-from telecine.wire.registration import WireVersion
-from telecine.worker.contact import ShutOut
+from telecine.wire.registration import WireVersionMismatch
+from telecine.worker.contact import WorkerShutOut
 
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
@@ -52,7 +52,7 @@ PIECE = 64 << 10
 M = TypeVar("M", bound=BaseModel)
 
 
-class Barred:
+class ShutOutSignal:
     """Set once, from any thread, when the server does not know the worker's key any more."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Server:
     """Open it with `async with`; for the loop that opened it."""
 
     def __init__(
-        self, url: str, key: str, barred: Barred, *, transport: httpx.AsyncBaseTransport | None = None
+        self, url: str, key: str, barred: ShutOutSignal, *, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._barred = barred
         self.trace_headers: Callable[[], dict[str, str]] = dict  # what ties a request to the attempt that makes it
@@ -133,7 +133,7 @@ class Server:
         code, detail = str(told.get("code")), str(told.get("detail"))
         if status in SHUT_OUT:
             self._barred.tell(detail)
-            return ShutOut(f"the server does not let this worker in: {detail}")
+            return WorkerShutOut(f"the server does not let this worker in: {detail}")
         return _refusal(status, code, detail)
 
 
@@ -166,7 +166,7 @@ def _refusal(status: int, code: str, detail: str) -> TelecineError:
     if code == "bad_segment":
         return ChildFailed(detail, code=code)
     if code == "wire_version":
-        return WireVersion(detail)
+        return WireVersionMismatch(detail)
     if code.startswith(("source_", "not_media", "media_refused")):
         return MediaRefused(detail, code=code)
     # Too many requests, and what later servers may say, may pass.

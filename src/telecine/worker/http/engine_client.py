@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pydantic import RootModel
-
-from telecine.engine.jobs.registration import Registration
-from telecine.engine.leases.lease_operations import NOTHING, Totals
 from telecine.errors import KeyInvalid
 from telecine.facts import (
     Answer,
@@ -20,6 +16,7 @@ from telecine.facts import (
     Kept,
     Lease,
     Line,
+    Millis,
     Mode,
     Orders,
     Released,
@@ -36,30 +33,35 @@ from telecine.wire.convert import (
     lease_from,
     line_to,
     orders_from,
-    shelved_from,
     word_to,
 )
-from telecine.wire.messages import MOST_LINES, Answers, Leases, OrdersSaid
-from telecine.wire.registration import NAME_HEADER, VERSION, Enlisted, Terms
-from telecine.worker.artifact_place import Place
-from telecine.worker.http.artifact_client import FarPlace
-from telecine.worker.http.connection import Barred, Server, read
+from telecine.wire.fields import MAX_LINES
+from telecine.wire.registration import NAME_HEADER, VERSION, EnlistResponse, TermsResponse
+from telecine.wire.responses import (
+    ArtifactsResponse,
+    BriefResponse,
+    ClaimResponse,
+    OrdersResponse,
+    SettleResponse,
+)
+from telecine.worker.http.artifact_client import HttpArtifacts
+from telecine.worker.http.connection import M, Server, ShutOutSignal, read
+from telecine.worker_facts import NO_TOTALS, Registration, Totals
 from telecine.world import World
 
+if TYPE_CHECKING:
+    from telecine.worker.engine_api import EngineApi
+
 log = logging.getLogger(__name__)
-
-
-class _Anything(RootModel[dict[str, Any]]):
-    """An object whose parts are read by `values`."""
 
 
 WAIT = 20.0  # seconds that an idle worker's question stays open; proxies cut what is silent for longer
 
 
-class FarWords:
+class HttpEngine:
     """What `Words` promises. A word whose answer was lost is said again with the same request id or token."""
 
-    def __init__(self, server: Server, barred: Barred, world: World, *, wait: float = WAIT) -> None:
+    def __init__(self, server: Server, barred: ShutOutSignal, world: World, *, wait: float = WAIT) -> None:
         self._server = server
         self._barred = barred
         self._world = world
@@ -69,22 +71,20 @@ class FarWords:
         self._told = ""
         self.key_name = ""  # as the server calls it; known with its terms
         self.fruitless = False  # the last claim came back with nothing, and sooner than it should
-        self._far = FarPlace(server, world)
-        self.place: Place = self._far
+        self.place = HttpArtifacts(server, world)
 
-    async def barred(self) -> KeyInvalid:
-        """Wait until the server shuts this worker out; why."""
+    async def shut_out(self) -> KeyInvalid:
         return await self._barred.wait()
 
     def hurry(self) -> None:
         """From now on no claim waits: the worker is about to leave."""
         self._hurry.set()
 
-    async def terms(self) -> Terms:
+    async def terms(self) -> TermsResponse:
         answer = await self._server.ask("GET", "terms")
-        found = read(Terms, answer)
+        found = read(TermsResponse, answer)
         self.key_name = unquote(answer.headers.get(NAME_HEADER, ""))
-        self._far.links = found.links
+        self.place.links = found.links
         return found
 
     # -- the words -----------------------------------------------------------------------------------
@@ -93,7 +93,9 @@ class FarWords:
         self._enlisting = self._enlisting or self._world.new_id()
         said = ("name", "hostname", "lanes", "slots", "release", "labels", "capabilities", "metadata")
         body = {name: getattr(registration, name) for name in said}
-        found = await self._server.say("enlist", Enlisted, {"version": VERSION, "request": self._enlisting, **body})
+        found = await self._server.say(
+            "enlist", EnlistResponse, {"version": VERSION, "request": self._enlisting, **body}
+        )
         self._enlisting = None
         return WorkerId(found.worker)
 
@@ -101,14 +103,14 @@ class FarWords:
         """Waits at the server; whoever leaves meanwhile asks once more: it may have been granted something."""
         body = {"worker": worker, "request": request, "lanes": dict(lanes), "wanted": min(wanted, 1_000)}
         self.fruitless, began, wait = True, self._world.mono(), 0.0 if self._hurry.is_set() else self._wait
-        asking = asyncio.ensure_future(self._server.say("claim", Leases, {**body, "wait": wait}, wait=wait))
+        asking = asyncio.ensure_future(self._server.say("claim", ClaimResponse, {**body, "wait": wait}, wait=wait))
         hurried = asyncio.ensure_future(self._hurry.wait())
         try:
             await asyncio.wait({asking, hurried}, return_when=asyncio.FIRST_COMPLETED)
             if wait and not asking.done():
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
-                found = await self._server.say("claim", Leases, {**body, "wait": 0.0})
+                found = await self._server.say("claim", ClaimResponse, {**body, "wait": 0.0})
             else:
                 found = await asking
         finally:
@@ -121,23 +123,21 @@ class FarWords:
         return True
 
     async def brief(self, lease: Lease) -> Brief:
-        return brief_from(await self._about("brief", lease))
+        return brief_from(await self._about("brief", BriefResponse, lease))
 
     async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
-        found = await self._about("artifacts", lease, stages=list(stages))
-        return [shelved_from(one) for one in found["shelved"]]
+        return (await self._about("artifacts", ArtifactsResponse, lease, stages=list(stages))).shelved
 
     async def published(self, lease: Lease) -> list[Shelved]:
-        return [shelved_from(one) for one in (await self._about("published", lease))["shelved"]]
+        return (await self._about("published", ArtifactsResponse, lease)).shelved
 
-    async def _about(self, word: str, lease: Lease, **more: Any) -> dict[str, Any]:
-        found = await self._server.say(word, _Anything, {"task_id": lease.task_id, "token": lease.token, **more})
-        return found.root
+    async def _about(self, word: str, kind: type[M], lease: Lease, **more: Any) -> M:
+        return await self._server.say(word, kind, {"task_id": lease.task_id, "token": lease.token, **more})
 
-    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NOTHING) -> Orders:
+    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders:
         counts = {"load": totals.load, "done": totals.done, "failed": totals.failed}
         body = {"worker": worker, "held": [holding_to(one) for one in held], **counts}
-        said = await self._server.say("heartbeat", OrdersSaid, body)
+        said = await self._server.say("heartbeat", OrdersResponse, body)
         if said.why is not None and said.why != self._told:
             self._told = said.why
             log.warning("%s; until then it gets no more work", said.why)
@@ -147,11 +147,11 @@ class FarWords:
         await self._server.tell("keep", {"task_id": task_id, "token": token, "items": [kept_to(one) for one in items]})
 
     async def log(self, lines: Sequence[Line]) -> None:
-        for start in range(0, len(lines), MOST_LINES):
-            await self._server.tell("log", {"lines": [line_to(line) for line in lines[start : start + MOST_LINES]]})
+        for start in range(0, len(lines), MAX_LINES):
+            await self._server.tell("log", {"lines": [line_to(line) for line in lines[start : start + MAX_LINES]]})
 
     async def settle(self, words: Sequence[Word]) -> list[Answer]:
-        said = await self._server.say("settle", Answers, {"words": [word_to(word) for word in words]})
+        said = await self._server.say("settle", SettleResponse, {"words": [word_to(word) for word in words]})
         return [answer_from(one) for one in said.answers]
 
     async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
@@ -163,16 +163,26 @@ class FarWords:
             raise ValueError(f"a worker over HTTP cannot make itself {mode}")
         await self._server.tell("drain", {"worker": worker})
 
+    async def sweep(self, period: Millis) -> int | None:
+        """The server does it."""
+        return None
+
     async def retire(self, worker: WorkerId) -> None:
         await self._server.tell("retire", {"worker": worker})
 
 
-class FarBell:
+if TYPE_CHECKING:
+
+    def _is_an_engine_api(engine: HttpEngine) -> EngineApi:
+        return engine
+
+
+class HttpBell:
     """The claim itself waits at the server; here is only the pause after one that could not."""
 
     vague = False
 
-    def __init__(self, words: FarWords) -> None:
+    def __init__(self, words: HttpEngine) -> None:
         self._words = words
 
     def ring(self, lanes: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""In the nursery: load a program once, and fork for whoever asks. What is forked runs it as if it had been started.
+"""In the fork server: load a program once, and fork for whoever asks. What is forked runs it as if it had been started.
 
     python -I -m telecine.worker.media.fork_child PROGRAM FD
 
@@ -31,10 +31,10 @@ from typing import Any, NoReturn
 from telecine.worker.processes.supervisor import die_with
 
 LINE = 3
-MOST_ASKED = 1 << 16  # bytes: a path, and a number
-MOST_GIVEN = 16  # descriptors
-_LEAST_GIVEN = 3  # line, output and report
-NURSERY, CHILD = "media-nursery", "telecine-media"  # as `ps` and `top` show them
+MAX_ASKED = 1 << 16  # bytes: a path, and a number
+MAX_GIVEN = 16  # descriptors
+_MIN_GIVEN = 3  # line, output and report
+FORK_SERVER, CHILD = "media-forker", "telecine-media"  # as `ps` and `top` show them
 _HIGH = 100  # above all that a child is given
 
 Main = Callable[[list[str]], int]
@@ -43,7 +43,7 @@ Main = Callable[[list[str]], int]
 def main(arguments: Sequence[str]) -> None:
     program, descriptor = arguments
     die_with(os.getppid())
-    _be_called(NURSERY)
+    _set_process_name(FORK_SERVER)
     # By the lowest number that is free: that of a worker with many files may be above all that a child closes.
     with socket.socket(fileno=int(descriptor)) as line:
         asked = line.dup()
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> None:
     _serve(asked, run)
 
 
-def _be_called(name: str) -> None:
+def _set_process_name(name: str) -> None:
     with suppress(OSError), open("/proc/self/comm", "w") as file:
         file.write(name)
 
@@ -84,29 +84,29 @@ def _serve(asked: socket.socket, run: Main) -> None:
         if woken in ready:
             with suppress(BlockingIOError):
                 os.read(woken, 4_096)
-            _bury(reports)
+            _reap_ended(reports)
         if asked.fileno() in ready:
-            request, given, _, _ = socket.recv_fds(asked, MOST_ASKED, MOST_GIVEN)
+            request, given, _, _ = socket.recv_fds(asked, MAX_ASKED, MAX_GIVEN)
             if request:
-                _bear(json.loads(request), given, reports, run)
+                _fork(json.loads(request), given, reports, run)
             else:
                 news.unregister(asked)
                 is_asked = False
 
 
-def _bear(request: dict[str, Any], given: list[int], reports: dict[int, socket.socket], run: Main) -> None:
+def _fork(request: dict[str, Any], given: list[int], reports: dict[int, socket.socket], run: Main) -> None:
     """Whatever goes wrong is between this child and who asked for it: the others live on."""
-    if len(given) < _LEAST_GIVEN:  # there was no room for them here
+    if len(given) < _MIN_GIVEN:  # there was no room for them here
         for one in given:
             os.close(one)
         return
     report = socket.socket(fileno=given.pop(2))
-    nursery = os.getpid()
+    fork_server = os.getpid()
     pid = 0
     try:
         pid = os.fork()  # noqa: TID251 - a fork of ourselves, before any thread and any source
         if pid == 0:
-            _be_born(nursery, request, given, run)
+            _run_child(fork_server, request, given, run)
         handle = os.pidfd_open(pid)
     except OSError as error:
         if pid:
@@ -124,7 +124,7 @@ def _bear(request: dict[str, Any], given: list[int], reports: dict[int, socket.s
             os.close(one)
 
 
-def _bury(reports: dict[int, socket.socket]) -> None:
+def _reap_ended(reports: dict[int, socket.socket]) -> None:
     """Tell how each ended, after whoever it left in its group was ended, too."""
     while reports and (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)) is not None:
         with suppress(OSError):
@@ -136,15 +136,15 @@ def _bury(reports: dict[int, socket.socket]) -> None:
             )
 
 
-def _be_born(nursery: int, request: dict[str, Any], given: list[int], run: Main) -> NoReturn:
+def _run_child(fork_server: int, request: dict[str, Any], given: list[int], run: Main) -> NoReturn:
     """From here on it is a child like any other: a folder, its descriptors, and nothing that is not its own."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        die_with(nursery)
-        _be_called(CHILD)
+        die_with(fork_server)
+        _set_process_name(CHILD)
         _place(given)
         _settle_in(**request)
         code = run([str(LINE)])

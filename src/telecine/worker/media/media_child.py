@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING
 from telecine.errors import ChildFailed
 from telecine.facts import Json
 from telecine.flow import MediaChild, Reader
-from telecine.worker.media.media_process import Births, MediaProcess, start
+from telecine.worker.media.media_process import ChildForker, MediaProcess, start
 from telecine.worker.processes.channel import to_line
 
-MOST_LINE = 64 << 20
-MOST_ASKED = 64 << 20
-MOST_ORDER = 64 << 10  # of an order that is recorded with its step
+MAX_LINE = 64 << 20
+MAX_ASKED = 64 << 20
+MAX_ORDER = 64 << 10  # of an order that is recorded with its step
 TAIL_BYTES = 4_096
 TAIL_READ = 1 << 16
-MOST_PIPE = 1 << 20  # bytes that wait in a pipe, at most
+MAX_PIPE = 1 << 20  # bytes that wait in a pipe, at most
 TOLD_CHARS = 600  # of the tail, in an error's message
 LAST_SECONDS = 5.0  # from its last word to its end
 
@@ -48,25 +48,25 @@ Say = Callable[[str, str, str, dict[str, Json]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class ChildOptions:
     """What a child is started with: its program, its folder, how much it yields, how long TERM may take.
 
-    `births`: who forks it, if anybody does.
+    `forker`: who forks it, if anybody does.
     """
 
     program: str
     folder: Path
-    births: Births | None = None
+    forker: ChildForker | None = None
     nice: int = 0
     term: float = 5.0
     mono: Callable[[], float]
     say: Say
 
 
-class Talking:
+class ChildConversation:
     """The worker's side of the talk. Iterating ends after the child's last word, and fails without one."""
 
-    def __init__(self, process: MediaProcess, order: Json, output: Tail) -> None:
+    def __init__(self, process: MediaProcess, order: Json, output: OutputTail) -> None:
         self.process = process
         self.order = order
         self._output = output
@@ -76,7 +76,7 @@ class Talking:
 
     async def begin(self) -> None:
         channel = self.process.channel
-        self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=MOST_LINE)
+        self._reader, self._writer = await asyncio.open_connection(sock=channel, limit=MAX_LINE)
         self._writer.write(to_line({"order": self.order, "files": self.process.files}))
 
     def __aiter__(self) -> AsyncIterator[dict[str, Json]]:
@@ -98,7 +98,7 @@ class Talking:
         except ConnectionError:
             line = b""
         except ValueError:
-            raise ChildFailed(f"the media child said a line of more than {MOST_LINE} bytes", code="garbled") from None
+            raise ChildFailed(f"the media child said a line of more than {MAX_LINE} bytes", code="garbled") from None
         if not line.endswith(b"\n"):
             raise await self._obituary()
         try:
@@ -133,7 +133,7 @@ class Talking:
             self._writer.transport.abort()
 
 
-class Tail:
+class OutputTail:
     """The end of what the child prints."""
 
     def __init__(self, handle: int) -> None:
@@ -157,7 +157,7 @@ class Tail:
 
     def drained(self) -> str:
         """Everything that is still in the pipe, too."""
-        for _ in range(MOST_PIPE // TAIL_READ):  # a child that does not stop printing must not hold us
+        for _ in range(MAX_PIPE // TAIL_READ):  # a child that does not stop printing must not hold us
             if not self._read():
                 break
         return self._kept.decode(errors="replace").replace("\0", "").strip()
@@ -202,21 +202,21 @@ def _name_of(number: int) -> str:
 
 @asynccontextmanager
 async def media_child(
-    ways: Ways, order: Json, files: Mapping[str, int], source: Reader | None, family: set[MediaProcess]
+    ways: ChildOptions, order: Json, files: Mapping[str, int], source: Reader | None, family: set[MediaProcess]
 ) -> AsyncIterator[MediaChild]:
     """Run a child while the block lasts. It stands in `family` for as long as it lives, so that others can end it."""
     began = ways.mono()
     try:
-        process = await start(ways.program, ways.folder, files, ways.births, asks=source is not None, nice=ways.nice)
+        process = await start(ways.program, ways.folder, files, ways.forker, asks=source is not None, nice=ways.nice)
     except OSError as error:
         raise ChildFailed(f"no media child could be started: {error}", code="child_not_started") from error
     with ExitStack() as last:
         last.callback(process.close)
         family.add(process)
         last.callback(family.discard, process)
-        output = Tail(process.output)
+        output = OutputTail(process.output)
         last.callback(output.close)
-        talk = Talking(process, order, output)
+        talk = ChildConversation(process, order, output)
         last.callback(talk.close)
         last.callback(lambda: _record(ways, process, order, (output.drained(), ways.mono() - began)))
         serving = None if source is None else asyncio.ensure_future(_serve(process, source, ways.say))
@@ -258,7 +258,7 @@ async def _end(process: MediaProcess, term: float, serving: asyncio.Future[None]
         raise hurried
 
 
-def _record(ways: Ways, process: MediaProcess, order: Json, seen: tuple[str, float]) -> None:
+def _record(ways: ChildOptions, process: MediaProcess, order: Json, seen: tuple[str, float]) -> None:
     """The step row: enough to run the same order by hand."""
     tail, wall = seen
     end = process.end
@@ -267,7 +267,7 @@ def _record(ways: Ways, process: MediaProcess, order: Json, seen: tuple[str, flo
     if end is not None:
         used = {"cpu_seconds": round(end.cpu_seconds, 3), "max_rss_bytes": end.most_bytes}
         data |= {"exit_code": end.exit_code, **used}
-    if len(to_line({"order": order})) < MOST_ORDER:
+    if len(to_line({"order": order})) < MAX_ORDER:
         data["order"] = order
     ways.say(command, "error" if data["exit_code"] else "info", "step", data)
 
@@ -279,7 +279,7 @@ async def _serve(process: MediaProcess, source: Reader, say: Say) -> None:
     try:
         while True:
             start, length = _REQUEST.unpack(await reader.readexactly(_REQUEST.size))
-            if length > MOST_ASKED:
+            if length > MAX_ASKED:
                 raise ValueError(f"{length} bytes at once are too many")
             data = await source(start, length)
             writer.write(_REPLY.pack(len(data)))
@@ -295,5 +295,5 @@ async def _serve(process: MediaProcess, source: Reader, say: Say) -> None:
 
 if TYPE_CHECKING:
 
-    def _is_a_child(talking: Talking) -> MediaChild:
+    def _is_a_child(talking: ChildConversation) -> MediaChild:
         return talking

@@ -1,7 +1,7 @@
 """A media child: one process in a group of its own, which runs no code of the user and dies with the worker.
 
-It is forked by a nursery (`nursery.py`) where that can be, or started like any program. Either way it has a folder, a
-line (JSON lines, both ways), its output, and the files that it was given.
+It is forked by a fork server (`fork_server.py`) where that is possible, or started like any program. Either way it has
+a folder, a channel (JSON lines, both ways), its output, and the files that it was given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from telecine.worker.processes.child import pair, start_bare
 log = logging.getLogger(__name__)
 
 
-class End(NamedTuple):
+class ChildEnd(NamedTuple):
     """How a child ended: minus the number of the signal that killed it, and what it used."""
 
     exit_code: int
@@ -34,7 +34,7 @@ class End(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ChildResources:
     """What a child gets: its folder, how much it yields to others, and descriptors."""
 
     folder: Path
@@ -44,36 +44,36 @@ class Given:
     files: Mapping[str, int]
 
 
-class Life(Protocol):
+class RunningChild(Protocol):
     """A running child. `send` may be called from any thread; all else belongs to the loop."""
 
     pid: int
-    gone: asyncio.Future[End]
+    gone: asyncio.Future[ChildEnd]
 
     def send(self, number: signal.Signals) -> None: ...
 
     def close(self) -> None: ...
 
 
-class Births(Protocol):
-    """Who forks children, if this program is theirs; `NotBorn` if they fail."""
+class ChildForker(Protocol):
+    """Who forks children, if this program is theirs; `ForkFailed` if they fail."""
 
-    def bears(self, program: str) -> bool: ...
+    def can_fork_for(self, program: str) -> bool: ...
 
-    async def bear(self, given: Given) -> Life: ...
+    async def fork(self, given: ChildResources) -> RunningChild: ...
 
 
-class NotBorn(Exception):
+class ForkFailed(Exception):
     """There is no child; the message says why."""
 
 
-class Spawned:
+class SpawnedChild:
     """A child that was started like any program."""
 
-    def __init__(self, command: list[str], given: Given) -> None:
+    def __init__(self, command: list[str], given: ChildResources) -> None:
         self._loop = asyncio.get_running_loop()
         self._reaping = threading.Lock()
-        self.gone: asyncio.Future[End] = self._loop.create_future()
+        self.gone: asyncio.Future[ChildEnd] = self._loop.create_future()
         self._process = start_bare(command, given.folder, given.output, (given.channel, *given.files.values()))
         self.pid = self._process.pid
         if given.nice:
@@ -96,11 +96,11 @@ class Spawned:
             _, status, used = os.wait4(self.pid, 0)
             self._process.returncode = os.waitstatus_to_exitcode(status)
         per_unit = 1 if sys.platform == "darwin" else 1024
-        end = End(self._process.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * per_unit)
+        end = ChildEnd(self._process.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * per_unit)
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._say_gone, end)
 
-    def _say_gone(self, end: End) -> None:
+    def _say_gone(self, end: ChildEnd) -> None:
         if not self.gone.done():
             self.gone.set_result(end)
 
@@ -114,7 +114,7 @@ class MediaProcess:
     `files` are the descriptors that it was given, by name, as it knows them.
     """
 
-    def __init__(self, life: Life, lines: Lines, command: list[str], files: Mapping[str, int]) -> None:
+    def __init__(self, life: RunningChild, lines: ChildPipes, command: list[str], files: Mapping[str, int]) -> None:
         self._life = life
         self._lines = lines
         self.command = command
@@ -128,7 +128,7 @@ class MediaProcess:
         return self._life.pid
 
     @property
-    def end(self) -> End | None:
+    def end(self) -> ChildEnd | None:
         """None while it lives."""
         return self.gone.result() if self.gone.done() else None
 
@@ -138,7 +138,7 @@ class MediaProcess:
         self._lines.near.close()
 
 
-class Lines(NamedTuple):
+class ChildPipes(NamedTuple):
     """Our ends of what leads to a child."""
 
     channel: socket.socket
@@ -148,14 +148,14 @@ class Lines(NamedTuple):
 
 
 async def start(
-    program: str, folder: Path, files: Mapping[str, int], births: Births | None, *, asks: bool, nice: int
+    program: str, folder: Path, files: Mapping[str, int], forker: ChildForker | None, *, asks: bool, nice: int
 ) -> MediaProcess:
     """Start a child with these descriptors, by name; with `asks`, one more that it asks for bytes."""
     wish = _Wish(program, folder, files, asks, nice)
-    if births is not None and births.bears(program):
+    if forker is not None and forker.can_fork_for(program):
         try:
-            return await _started(wish, births)
-        except NotBorn as error:
+            return await _started(wish, forker)
+        except ForkFailed as error:
             log.warning("%s; the child is started as a program instead", error)
     return await _started(wish, None)
 
@@ -168,8 +168,8 @@ class _Wish(NamedTuple):
     nice: int
 
 
-async def _started(wish: _Wish, births: Births | None) -> MediaProcess:
-    """With lines of its own: those of a child that was not born may still be in somebody's hands."""
+async def _started(wish: _Wish, forker: ChildForker | None) -> MediaProcess:
+    """With pipes of its own: a fork server that failed may still hold those of the first try."""
     with ExitStack() as near, ExitStack() as far:
         channel, far_channel = pair(near, far)
         names = dict(wish.files)
@@ -181,14 +181,14 @@ async def _started(wish: _Wish, births: Births | None) -> MediaProcess:
         near.callback(os.close, output)
         far.callback(os.close, far_output)
         os.set_blocking(output, False)
-        given = Given(wish.folder, wish.nice, far_channel.fileno(), far_output, names)
+        given = ChildResources(wish.folder, wish.nice, far_channel.fileno(), far_output, names)
         command = [sys.executable, "-I", *_called(wish.program)]
-        if births is None:
-            life: Life = Spawned([*command, str(given.channel)], given)
+        if forker is None:
+            life: RunningChild = SpawnedChild([*command, str(given.channel)], given)
         else:
-            life = await births.bear(given)
+            life = await forker.fork(given)
             names = {name: LINE + 1 + n for n, name in enumerate(names)}
-        return MediaProcess(life, Lines(channel, output, ask, near.pop_all()), command, names)
+        return MediaProcess(life, ChildPipes(channel, output, ask, near.pop_all()), command, names)
 
 
 def _called(program: str) -> list[str]:

@@ -1,9 +1,10 @@
 """Processes of a worker: the only module that starts a program.
 
-A handler's child is two processes: a keeper, and the handler that it forks (`keeper.py`). Three lines lead there: the
-channel (JSON lines, both ways), the lifeline (orders to the keeper; it breaks when either side dies) and the handler's
-output. A child is started in the thread of the worker's loop, which lives as long as the worker: the kernel's
-parent-death signal goes by threads. Media children run no code of the user and are simpler (`mediaprocess.py`).
+A handler's child is two processes: a supervisor, and the handler that it forks (`supervisor.py`). Three lines lead
+there: the channel (JSON lines, both ways), the lifeline (orders to the supervisor; it breaks when either side dies) and
+the handler's output. A child is started in the thread of the worker's loop, which lives as long as the worker: the
+kernel's parent-death signal goes by threads. Media children run no code of the user and are simpler: see
+`media_process.py`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Child:
         self._loop.add_reader(self._lifeline, self._hear)
 
     def stop(self, hard: bool) -> None:
-        """TERM, then KILL after a while; or KILL at once. Everything below the keeper, too."""
+        """TERM, then KILL after a while; or KILL at once. Everything below the supervisor, too."""
         with suppress(OSError):
             self._lifeline.send(b"K" if hard else b"T")
         if hard:
@@ -65,7 +66,7 @@ class Child:
                 self._loop.call_soon_threadsafe(self._loop.call_later, KILL_SECONDS, self._insist)
 
     def _insist(self) -> None:
-        """A keeper that does not answer (stopped, say) is killed with its whole group."""
+        """A supervisor that does not answer (stopped, say) is killed with its whole group."""
         if not self.gone.done():
             self._kill_group()
 
@@ -74,7 +75,7 @@ class Child:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def _hear(self) -> None:
-        """The keeper's last word is how the handler ended; the end of the line says that all are gone."""
+        """The supervisor's last word is how the handler ended; the end of the line says that all are gone."""
         try:
             heard = self._lifeline.recv(64)
         except BlockingIOError:
@@ -94,7 +95,7 @@ class Child:
         return int(word) if word and word != b"None" else None
 
     async def collect(self) -> None:
-        """Wait until the keeper is gone and reaped; kill what is left if it died before its time."""
+        """Wait until the supervisor is gone and reaped; kill what is left if it died before its time."""
         await self.gone
         if not self._heard:
             self._kill_group()

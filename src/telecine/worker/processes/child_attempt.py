@@ -10,30 +10,30 @@ import sys
 from base64 import b64encode
 from collections import deque
 from collections.abc import Awaitable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from telecine.errors import BadSpec, HandlerStopped, TelecineError
 from telecine.facts import Brief, Fact, Failed, Json, Kept, Released
-from telecine.worker.attempts import Attempt, Held
+from telecine.wire.codec import fact_from_json, from_json, to_json
+from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.engine_api import WorkerOptions
 from telecine.worker.flow_source import FlowSource
 from telecine.worker.handlers.recorder import Recorder
 from telecine.worker.handlers.scratch import Scratch
-from telecine.worker.processes.channel import MOST_BYTES, fact_from, order_to, to_line
+from telecine.worker.processes.channel import MAX_BYTES, order_to, to_line
 from telecine.worker.processes.child import Child
 
 LAST_SECONDS = 2.0
 TAIL_LINES = 20
 TAIL_CHARS = 600
-MOST_LINES = 1_000
+MAX_LINES = 1_000
 
 
 async def run_in_child(
     attempt: Attempt,
     order: tuple[Brief, FlowSource],
-    parts: tuple[Held, Recorder, Scratch],
+    parts: tuple[HeldAttempts, Recorder, Scratch],
     options: WorkerOptions,
 ) -> Fact:
     """Start the child, talk with it until it ends, and say what came of it."""
@@ -43,9 +43,9 @@ async def run_in_child(
         child = Child(options.term)
     except OSError as error:
         return Released(f"no child could be started: {error}")
-    talk = Conversation(child, attempt, (held, recorder, scratch))
+    talk = AttemptConversation(child, attempt, (held, recorder, scratch))
     attempt.interrupt = talk.stop
-    output = Output(child.output, attempt, held)
+    output = ChildOutput(child.output, attempt, held)
     if attempt.stopping:
         child.stop(True)
     try:
@@ -60,8 +60,8 @@ async def run_in_child(
         child.close()
 
 
-class Conversation:
-    def __init__(self, child: Child, attempt: Attempt, parts: tuple[Held, Recorder, Scratch]) -> None:
+class AttemptConversation:
+    def __init__(self, child: Child, attempt: Attempt, parts: tuple[HeldAttempts, Recorder, Scratch]) -> None:
         self._child = child
         self._attempt = attempt
         self._held, self._recorder, self._scratch = parts
@@ -71,7 +71,7 @@ class Conversation:
 
     async def hold(self, order: bytes) -> Fact | None:
         """Until the child is gone; its own word about the outcome, if it came to that."""
-        reader, writer = await asyncio.open_connection(sock=self._child.channel, limit=MOST_BYTES)
+        reader, writer = await asyncio.open_connection(sock=self._child.channel, limit=MAX_BYTES)
         self._writer = writer
         writer.write(order)
         listening = asyncio.ensure_future(self._listen(reader))
@@ -108,7 +108,7 @@ class Conversation:
             case "line":
                 self._held.line(self._attempt, message["message"], message["level"], message["kind"], message["data"])
             case "end":
-                self._fact = fact_from(message["fact"])
+                self._fact = fact_from_json(message["fact"])
                 if message["trace"] is not None:
                     why = getattr(self._fact, "message", "the handler failed")
                     self._held.line(self._attempt, why, "error", data={"traceback": message["trace"]})
@@ -122,17 +122,20 @@ class Conversation:
             case "checkpoint":
                 return await recorder.checkpoint(attempt, message["name"], message["value"])
             case "keep":
-                return asdict(await recorder.keep(attempt, message["name"], Path(message["path"]), message["facts"]))
+                name, path, facts, sha256 = (message[part] for part in ("name", "path", "facts", "sha256"))
+                return to_json(await recorder.keep(attempt, name, Path(path), facts, sha256))
             case "intact":
-                return await recorder.intact(attempt, self._held, Kept(**message["kept"]), message["check"])
+                return await recorder.intact(attempt, self._held, from_json(Kept, message["kept"]), message["check"])
             case "artifacts":
-                return [asdict(one) for one in await recorder.artifacts(attempt, message["stages"])]
+                return [to_json(one) for one in await recorder.artifacts(attempt, message["stages"])]
             case "published":
-                return [asdict(one) for one in await recorder.published(attempt)]
+                return [to_json(one) for one in await recorder.published(attempt)]
             case "fetch":
-                return str(await recorder.fetch(attempt, self._scratch, Kept(**message["kept"])))
+                return str(await recorder.fetch(attempt, self._scratch, from_json(Kept, message["kept"])))
             case "read":
-                data = await recorder.read(attempt, Kept(**message["kept"]), message["start"], message["length"])
+                data = await recorder.read(
+                    attempt, from_json(Kept, message["kept"]), message["start"], message["length"]
+                )
                 return b64encode(data).decode()
             case other:
                 raise BadSpec(f"a handler's process asked for {other!r}, which is not known")
@@ -160,10 +163,10 @@ class Conversation:
         self._child.stop(hard)
 
 
-class Output:
+class ChildOutput:
     """What the handler prints: log lines while there are not too many, and a tail for its obituary."""
 
-    def __init__(self, handle: int, attempt: Attempt, held: Held) -> None:
+    def __init__(self, handle: int, attempt: Attempt, held: HeldAttempts) -> None:
         self._handle = handle
         self._attempt = attempt
         self._held = held
@@ -197,7 +200,7 @@ class Output:
             return
         self._count += 1
         self._tail.append(text[:TAIL_CHARS])
-        if self._count <= MOST_LINES:
+        if self._count <= MAX_LINES:
             self._held.line(self._attempt, text, data={"stream": "output"})
 
     def drain(self) -> None:
@@ -206,8 +209,8 @@ class Output:
             pass
         self._line(self._rest)
         self._rest = b""
-        if self._count > MOST_LINES:
-            skipped = {"stream": "output", "left_out": self._count - MOST_LINES, "tail": list(self._tail)}
+        if self._count > MAX_LINES:
+            skipped = {"stream": "output", "left_out": self._count - MAX_LINES, "tail": list(self._tail)}
             self._held.line(self._attempt, "too much output; the last lines", "warning", data=skipped)
 
     def tail(self) -> str:
@@ -220,7 +223,7 @@ class Output:
 def _died(code: int | None, tail: str) -> Failed:
     """The obituary of a child that left no outcome, in one sentence."""
     if code is None:
-        how = "vanished together with its keeper"
+        how = "vanished together with its supervisor"
     elif code < 0:
         how = f"was killed by {_signal_name(-code)}"
     else:

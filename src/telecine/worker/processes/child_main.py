@@ -18,18 +18,18 @@ import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from telecine.errors import BadFlow, BadSpec, HandlerStopped
-from telecine.facts import Fact, Failed, Json, Kept, Shelved
+from telecine.facts import Brief, Fact, Failed, Json, Kept, Lease, Shelved
 from telecine.flow import Handler, Lent, MediaChild, Reader
+from telecine.wire.codec import fact_to_json, from_json, to_json
 from telecine.worker.flow_source import FlowSource, load_flows
-from telecine.worker.handlers.bench import ONLY_INLINE, HandlerBench, Happened
+from telecine.worker.handlers.bench import ONLY_INLINE, FinishedAwaitable, HandlerBench
 from telecine.worker.handlers.outcome import of_error, of_return, trace_of
 from telecine.worker.processes import supervisor
-from telecine.worker.processes.channel import brief_from, fact_to, lease_from, shelved_from, to_line
+from telecine.worker.processes.channel import to_line
 
 PROGRESS_SECONDS = 0.05
 
@@ -38,7 +38,7 @@ def _as_it_is(value: Json) -> Json:
     return value
 
 
-class Channel:
+class ChildChannel:
     """The child's end: says lines, and hands each answer to whoever asked."""
 
     def __init__(self, channel: socket.socket) -> None:
@@ -71,7 +71,7 @@ class Channel:
             waiting = _Waiting()
             self._asks[number] = waiting.give
             self.say(**message, n=number)
-            return Happened(read(_answer(waiting.take())))
+            return FinishedAwaitable(read(_answer(waiting.take())))
         future = loop.create_future()
         self._asks[number] = lambda answer: loop.call_soon_threadsafe(future.set_result, answer)
         self.say(**message, n=number)
@@ -118,14 +118,18 @@ def _answer(message: dict[str, Json]) -> Json:
     return message["value"]
 
 
+def _kept(value: Json) -> Kept:
+    return from_json(Kept, value)
+
+
 def _shelves(value: Json) -> list[Shelved]:
-    return [shelved_from(item) for item in value]
+    return [from_json(Shelved, item) for item in value]
 
 
-class ChannelVoice:
+class ChannelIo:
     """How the handler in the child is heard."""
 
-    def __init__(self, channel: Channel, scratch: Path, artifacts: str | None) -> None:
+    def __init__(self, channel: ChildChannel, scratch: Path, artifacts: str | None) -> None:
         self._channel = channel
         self._scratch = scratch
         self._artifacts = artifacts
@@ -147,12 +151,12 @@ class ChannelVoice:
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._channel.ask(say="checkpoint", name=name, value=value)
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json]) -> Awaitable[Kept]:
-        message = {"say": "keep", "name": name, "path": str(Path(path).absolute()), "facts": facts}
-        return self._channel.ask(lambda kept: Kept(**kept), **message)
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+        message = {"say": "keep", "name": name, "path": str(Path(path).absolute()), "facts": facts, "sha256": sha256}
+        return self._channel.ask(_kept, **message)
 
     def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
-        return self._channel.ask(say="intact", kept=asdict(kept), check=check)
+        return self._channel.ask(say="intact", kept=to_json(kept), check=check)
 
     def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
         return self._channel.ask(_shelves, say="artifacts", stages=stages)
@@ -161,10 +165,10 @@ class ChannelVoice:
         return self._channel.ask(_shelves, say="published")
 
     def fetch(self, kept: Kept) -> Awaitable[Path]:
-        return self._channel.ask(Path, say="fetch", kept=asdict(kept))
+        return self._channel.ask(Path, say="fetch", kept=to_json(kept))
 
     def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
-        return self._channel.ask(b64decode, say="read", kept=asdict(kept), start=start, length=length)
+        return self._channel.ask(b64decode, say="read", kept=to_json(kept), start=start, length=length)
 
     def locate(self, kept: Kept) -> Path | None:
         return None if self._artifacts is None or kept.key is None else Path(self._artifacts) / kept.key
@@ -181,15 +185,15 @@ class ChannelVoice:
         return self._scratch
 
 
-def perform(channel: Channel, order: dict[str, Any]) -> tuple[Fact, str | None]:
+def perform(channel: ChildChannel, order: dict[str, Any]) -> tuple[Fact, str | None]:
     """Load the flow, run the handler, and turn whatever comes of it into a fact."""
     sys.path[:] = order["path"]
-    lease = lease_from(order["lease"])
+    lease = from_json(Lease, order["lease"])
     bench = HandlerBench(
-        lease, brief_from(order["brief"]), ChannelVoice(channel, Path(order["scratch"]), order["artifacts"])
+        lease, from_json(Brief, order["brief"]), ChannelIo(channel, Path(order["scratch"]), order["artifacts"])
     )
     try:
-        handler = _handler(FlowSource(**order["source"]), lease.flow, lease.stage)
+        handler = _handler(from_json(FlowSource, order["source"]), lease.flow, lease.stage)
         with _Stop(channel):
             returned: object = handler(bench)
             if inspect.iscoroutine(returned):
@@ -215,7 +219,7 @@ def _handler(source: FlowSource, flow: str, stage: str) -> Handler:
 class _Stop:
     """While the handler runs, TERM ends it by an exception, so that its `finally` blocks run."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChildChannel) -> None:
         self._channel = channel
 
     def __enter__(self) -> None:
@@ -235,11 +239,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
-    line = Channel(socket.socket(fileno=channel))
+    line = ChildChannel(socket.socket(fileno=channel))
     fact, trace = perform(line, line.order())
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    line.say(say="end", fact=fact_to(fact), trace=trace)
+    line.say(say="end", fact=fact_to_json(fact), trace=trace)
     os._exit(0)  # threads that the handler left behind shall not keep its slot
 
 

@@ -1,11 +1,12 @@
-"""The keeper of a handler's process: ends everything that the handler started, whatever happens to whom.
+"""The supervisor of a handler's process: ends everything that the handler started, whatever happens to whom.
 
-    worker ──lifeline──▶ keeper ──forks──▶ handler ──▶ whatever the handler starts
+    worker ──lifeline──▶ supervisor ──forks──▶ handler ──▶ whatever the handler starts
        T: TERM the group, KILL after a while            K, or the end of the line: KILL now
 
-The keeper runs no code of the user, so it always listens. It adopts orphans (subreaper), so a grandchild that has left
-the process group is found too. When the worker dies, the lifeline breaks; when the keeper dies, the kernel kills the
-handler (parent-death signal) and the worker kills the group. Imports little: it is part of every child's start.
+The supervisor runs no code of the user, so it always listens. It adopts orphans (subreaper), so it also finds a
+grandchild that has left the process group. When the worker dies, the lifeline breaks; when the supervisor dies, the
+kernel kills the handler (parent-death signal) and the worker kills the group. Imports little: it is part of every
+child's start.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ LAST_SECONDS = 2.0
 
 
 def split(lifeline: int, worker: int, term: float) -> None:
-    """Become two: the keeper, which never returns from here, and the handler's process, which does."""
-    keeper = os.getpid()
+    """Become two: the supervisor, which never returns from here, and the handler's process, which does."""
+    supervisor = os.getpid()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = os.fork()  # noqa: TID251 - a fork of ourselves, before any thread and any code of the user
     if child:
         _watch(lifeline, worker, child, term)
     os.close(lifeline)
-    die_with(keeper)
+    die_with(supervisor)
 
 
 def die_with(parent: int) -> None:
@@ -158,4 +159,4 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _nothing(number: int, frame: object) -> None:
-    """A signal only wakes the keeper up."""
+    """A signal only wakes the supervisor up."""

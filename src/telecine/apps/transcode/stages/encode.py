@@ -54,7 +54,8 @@ class Recording:
 
     async def _keep(self, segment: Segment) -> None:
         path = made_file(self._bench, segment.path)
-        kept = await self._bench.keep(piece_name(segment.rung, segment.number), path, **facts_of(segment))
+        name = piece_name(segment.rung, segment.number)
+        kept = await self._bench.keep(name, path, sha256=segment.sha256, **facts_of(segment))
         if kept.sha256 != segment.sha256:
             raise ChildFailed(f"{segment.path} was changed between the child and its record", code="bytes_changed")
         path.unlink(missing_ok=True)

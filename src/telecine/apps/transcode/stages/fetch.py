@@ -24,7 +24,7 @@ from telecine.apps.transcode.stages.source import find_origin, probe
 from telecine.apps.transcode.stages.source_feed import opened
 from telecine.apps.transcode.stages.stage_inputs import INDEX
 from telecine.errors import MediaRefused
-from telecine.facts import Kept, Outcome
+from telecine.facts import Json, Kept, Outcome
 from telecine.flow import Bench
 from telecine.media.ladders.ladder import Climb, Ladder, climb
 from telecine.media.ladders.ladder_spec import read_ladder
@@ -156,7 +156,7 @@ async def _remux(bench: Bench, options: Options, origin: Origin, source: Source)
             source = await probe(bench, origin, options, thorough=True)
             found, notes = await _copy(bench, options, origin, source)
         path = made_file(bench, REMUXED)
-        facts = {"damaged": found["damaged"], "lacks": _lacking(notes), "leaps": found["leaps"]}
+        facts: dict[str, Json] = {"damaged": found["damaged"], "lacks": _lacking(notes), "leaps": found["leaps"]}
         facts |= {name: found[name] for name in ("leap_count", "warnings")} | {"late": LATE_STREAMS in notes}
         thorough = {"source": to_plain(source)} if source.thorough else {}  # for the next attempt: it took a long read
         kept = await bench.keep(REMUXED, path, **facts, **thorough)

@@ -10,7 +10,6 @@ What a worker claims about a whole film is not trusted either, but only decoding
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,15 @@ from fractions import Fraction
 from telecine.apps.transcode.plan import Plan, Sounding, init_name, piece_name
 from telecine.apps.transcode.stages.stage_inputs import latest
 from telecine.apps.transcode.stages.verify import fault
-from telecine.artifacts import Artifacts
 from telecine.errors import Refused
 from telecine.facts import Brief, Kept, Lease, Shelved
 from telecine.media.hls.recorded_film import Audio, Piece, Rendition, Video
 from telecine.media.mp4.boxes import Damaged, Fragment, InitFacts, fragments, read_init
 from telecine.media.plain_json import from_plain
 from telecine.media.timeline.grid import Chunk
+
+# All bytes of an artifact, which hash to what is recorded of it; `ValueError` if they do not.
+ReadKept = Callable[[Kept], Awaitable[bytes]]
 
 ENCODERS = ("video", "again", "audio")
 MOST_SEGMENT = 512 << 20
@@ -66,39 +67,39 @@ class Inspection:
         self._shelved = shelved
         self._known: OrderedDict[tuple[int, int], Known] = OrderedDict()
 
-    async def __call__(self, lease: Lease, kept: Kept, artifacts: Artifacts) -> None:
+    async def __call__(self, lease: Lease, kept: Kept, read: ReadKept) -> None:
         """`BadSegment` if these bytes are not what this task is to make."""
         try:
             if lease.stage in ENCODERS:
-                await self._segment(lease, kept, artifacts)
+                await self._segment(lease, kept, read)
             elif kept.name.endswith("/init.mp4"):
-                read_init(await _bytes(kept, artifacts, 1 << 20))
+                read_init(await _bytes(kept, read, 1 << 20))
             elif lease.stage in BEGINNINGS:
-                await _shown(lease.stage, kept, artifacts)
+                await _shown(lease.stage, kept, read)
         except (Damaged, KeyError, TypeError, ValueError) as error:
             raise BadSegment(f"{kept.name}: {error}") from error
 
-    async def _segment(self, lease: Lease, kept: Kept, artifacts: Artifacts) -> None:
-        known = await self._of(lease, artifacts)
+    async def _segment(self, lease: Lease, kept: Kept, read: ReadKept) -> None:
+        known = await self._of(lease, read)
         piece = _piece(kept)
         name = str(kept.facts["rung"])
         if kept.name != piece_name(name, piece.number):
             raise BadSegment(f"{kept.name} says of itself that it is segment {piece.number} of {name}")
         if name not in known.renditions or piece.number not in known.numbers:
             raise BadSegment(f"{kept.name} is not for this task to make")
-        data = await _bytes(kept, artifacts, MOST_SEGMENT)
+        data = await _bytes(kept, read, MOST_SEGMENT)
         if why := await asyncio.to_thread(_fault, known, name, piece, kept, data):
             raise BadSegment(f"{kept.name}: {why}")
 
-    async def _of(self, lease: Lease, artifacts: Artifacts) -> Known:
+    async def _of(self, lease: Lease, read: ReadKept) -> Known:
         place = (lease.task_id, lease.token)
         if place not in self._known:
-            self._known[place] = await self._learn(lease, artifacts)
+            self._known[place] = await self._learn(lease, read)
             if len(self._known) > MOST_KNOWN:
                 self._known.popitem(last=False)
         return self._known[place]
 
-    async def _learn(self, lease: Lease, artifacts: Artifacts) -> Known:
+    async def _learn(self, lease: Lease, read: ReadKept) -> Known:
         plan = latest((await self._brief(lease)).results)
         renditions: dict[str, Rendition] = {}
         if lease.stage == "audio":
@@ -112,10 +113,10 @@ class Inspection:
         kept = {one.kept.name: one.kept for one in await self._shelved(lease, [stage])}
         inits = {}
         for name in renditions:
-            data = await _bytes(kept[init_name(name)], artifacts, 1 << 20)
-            if hashlib.sha256(data).hexdigest() != plan.inits[name].sha256:
+            init = kept[init_name(name)]
+            if init.sha256 != plan.inits[name].sha256:
                 raise BadSegment(f"the init of {name} is not the one of the plan")
-            inits[name] = read_init(data)
+            inits[name] = read_init(await _bytes(init, read, 1 << 20))
         return Known(plan, renditions, numbers, inits)
 
 
@@ -154,20 +155,16 @@ def _off_beat(known: Known, piece: Piece, init: InitFacts, found: tuple[Fragment
     return None
 
 
-async def _shown(stage: str, kept: Kept, artifacts: Artifacts) -> None:
+async def _shown(stage: str, kept: Kept, read: ReadKept) -> None:
     suffix = f".{kept.name.rpartition('.')[2]}"
     begins = BEGINNINGS[stage].get(suffix)
     if begins is None:
         raise BadSegment(f"{kept.name} is nothing that the stage {stage!r} makes")
-    if not (await _bytes(kept, artifacts, MOST_SHOWN)).startswith(begins):
+    if not (await _bytes(kept, read, MOST_SHOWN)).startswith(begins):
         raise BadSegment(f"{kept.name} is not what its name says")
 
 
-async def _bytes(kept: Kept, artifacts: Artifacts, most: int) -> bytes:
+async def _bytes(kept: Kept, read: ReadKept, most: int) -> bytes:
     if kept.key is None or kept.size is None or kept.size > most:
         raise BadSegment(f"{kept.name} is larger than anything of its kind")
-    data = await artifacts.read(kept.key, 0, kept.size)
-    # In a thread: the server beats for the whole fleet while it looks at one segment.
-    if (await asyncio.to_thread(hashlib.sha256, data)).hexdigest() != kept.sha256:
-        raise BadSegment(f"{kept.name} does not hash to what is said of it")
-    return data
+    return await read(kept)

@@ -15,7 +15,7 @@ from telecine.media.orders import Probe, plain_order
 from telecine.media.plain_json import from_plain
 from telecine.media.source import Source
 from telecine.wiring import Parts
-from telecine.worker.media.media_child import Ways, media_child
+from telecine.worker.media.media_child import ChildOptions, media_child
 from telecine.world import World
 
 TRIES = 3
@@ -54,7 +54,9 @@ class Looker:
 
     async def _probe(self, handle: int, size: int) -> Source:
         with TemporaryDirectory(prefix="telecine-look-") as folder:
-            ways = Ways(program=CHILD, folder=Path(folder), nice=self._nice, mono=self._world.mono, say=_unheard)
+            ways = ChildOptions(
+                program=CHILD, folder=Path(folder), nice=self._nice, mono=self._world.mono, say=_unheard
+            )
             order = plain_order(Probe(size=size))
             async with (
                 asyncio.timeout(PROBE_SECONDS),

@@ -1,4 +1,4 @@
-"""A nursery is left for a new one when it should be, and whatever becomes of it costs at most the children it has."""
+"""A fork server is replaced when it should be, and whatever becomes of it costs at most the children it has."""
 
 import asyncio
 import errno
@@ -16,23 +16,23 @@ import pytest
 from telecine.errors import ChildFailed
 from telecine.flow import MediaChild
 from telecine.worker.media import fork_child, fork_server
-from telecine.worker.media.fork_server import Nursery
+from telecine.worker.media.fork_server import ForkServer
 from tests.fault.child_fixture import DOUBLE, Stage, children, play
 from tests.fault.worker_processes import lives, until
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    own = Nursery(DOUBLE)
+    own = ForkServer(DOUBLE)
     yield Stage(tmp_path, own)
     asyncio.run(own.close())
 
-    assert nurseries() == []
+    assert fork_servers() == []
 
 
-def nurseries() -> list[int]:
-    """Of doubles: others have nurseries, too."""
-    named = [one for one in psutil.Process().children() if one.name() == fork_child.NURSERY]
+def fork_servers() -> list[int]:
+    """Of doubles: others have fork servers, too."""
+    named = [one for one in psutil.Process().children() if one.name() == fork_child.FORK_SERVER]
     return [one.pid for one in named if one.status() == psutil.STATUS_ZOMBIE or DOUBLE in one.cmdline()]
 
 
@@ -79,7 +79,7 @@ def test_a_folder_may_be_named_from_where_the_worker_stands(stage: Stage, monkey
 
 
 def test_a_nursery_bears_only_so_many(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fork_server, "MOST_BORN", 2)
+    monkeypatch.setattr(fork_server, "MAX_FORKS", 2)
 
     async def scene() -> None:
         parents = [await parent_of_next(stage) for _ in range(5)]
@@ -97,8 +97,8 @@ def test_a_nursery_that_is_left_lives_until_its_last_child_has_ended(stage: Stag
 
             assert lives(pid)
             assert await parent_of_next(stage) != psutil.Process(pid).ppid()
-            assert len(nurseries()) == 2
-        await until(lambda: len([one for one in nurseries() if lives(one)]) == 1)
+            assert len(fork_servers()) == 2
+        await until(lambda: len([one for one in fork_servers() if lives(one)]) == 1)
 
     play(scene)
 
@@ -140,7 +140,7 @@ def test_a_nursery_that_does_not_answer_is_done_without(stage: Stage, monkeypatc
     async def scene() -> None:
         stuck = await parent_of_next(stage)
         assert stuck != os.getpid()  # else we would stop ourselves
-        monkeypatch.setattr(fork_server, "BIRTH_SECONDS", 0.3)
+        monkeypatch.setattr(fork_server, "FORK_SECONDS", 0.3)
         os.kill(stuck, signal.SIGSTOP)
 
         assert await parent_of_next(stage) == os.getpid()  # started as a program
@@ -155,7 +155,7 @@ def test_a_child_that_was_born_while_the_loop_stood_still_is_taken(
 ) -> None:
     async def scene() -> None:
         parent = await parent_of_next(stage)
-        monkeypatch.setattr(fork_server, "BIRTH_SECONDS", 0.2)
+        monkeypatch.setattr(fork_server, "FORK_SECONDS", 0.2)
         asking = asyncio.create_task(parent_of_next(stage))
         await asyncio.sleep(0)
         time.sleep(0.5)
@@ -168,7 +168,7 @@ def test_a_child_that_was_born_while_the_loop_stood_still_is_taken(
 def test_a_program_that_cannot_be_loaded_is_started_so_that_it_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Nursery("telecine.nowhere")
+    own = ForkServer("telecine.nowhere")
     stage = Stage(tmp_path, own)
 
     async def one() -> None:
@@ -177,20 +177,20 @@ def test_a_program_that_cannot_be_loaded_is_started_so_that_it_says_why(
         assert "No module named telecine.nowhere" in str(error)
 
     async def scene() -> None:
-        await asyncio.gather(*(one() for _ in range(2 * fork_server.MOST_FAILED)))
-        assert own.bears("telecine.nowhere")  # many asked, but only one nursery has failed
+        await asyncio.gather(*(one() for _ in range(2 * fork_server.MAX_FAILED)))
+        assert own.can_fork_for("telecine.nowhere")  # many asked, but only one fork server has failed
 
-        for _ in range(fork_server.MOST_FAILED - 1):
+        for _ in range(fork_server.MAX_FAILED - 1):
             await one()
-        assert not own.bears("telecine.nowhere")  # nobody tries for a while
+        assert not own.can_fork_for("telecine.nowhere")  # nobody tries for a while
         await one()
 
         monkeypatch.setattr(fork_server, "REST_SECONDS", 0.0)
         own._rests_until = 0.0
         await one()
-        assert own.bears("telecine.nowhere")
+        assert own.can_fork_for("telecine.nowhere")
         await own.close()
-        assert not own.bears("telecine.nowhere")
+        assert not own.can_fork_for("telecine.nowhere")
 
     play(scene)
 
@@ -199,7 +199,7 @@ def test_a_program_that_cannot_be_loaded_is_started_so_that_it_says_why(
 
 
 async def lives_on(stage: Stage, trouble: Callable[[], Awaitable[None]]) -> None:
-    """A child, and its nursery, are there before and after."""
+    """A child, and its fork server, are there before and after."""
     async with stage.child({"do": "hang", "alone": True}) as child:
         pid = await hanging(child)
         parent = psutil.Process(pid).ppid()
@@ -220,7 +220,7 @@ def test_a_descriptor_that_is_none_harms_no_other_child(stage: Stage) -> None:
 
 
 def test_a_child_with_more_files_than_can_be_handed_on_is_started(stage: Stage) -> None:
-    files = {f"file{n}": os.open(os.devnull, os.O_RDONLY) for n in range(fork_server.MOST_FILES + 1)}
+    files = {f"file{n}": os.open(os.devnull, os.O_RDONLY) for n in range(fork_server.MAX_FILES + 1)}
 
     async def trouble() -> None:
         seen = await stage.answer({"do": "look"}, files=files)
@@ -243,7 +243,7 @@ def test_a_fork_that_fails_is_told_and_leaks_nothing(monkeypatch: pytest.MonkeyP
     given = [os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY), theirs.detach()]
     reports: dict[int, socket.socket] = {}
 
-    fork_child._bear({"folder": "/", "nice": 0}, list(given), reports, lambda _: 0)
+    fork_child._fork({"folder": "/", "nice": 0}, list(given), reports, lambda _: 0)
 
     with ours:
         assert b"no more processes" in ours.recv(256)
@@ -262,7 +262,7 @@ def test_descriptors_may_have_high_numbers(stage: Stage) -> None:
     try:
 
         async def scene() -> None:
-            assert await parent_of_next(stage) in nurseries()
+            assert await parent_of_next(stage) in fork_servers()
 
         play(scene)
     finally:

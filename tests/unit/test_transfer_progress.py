@@ -5,7 +5,7 @@ import pytest
 from telecine.errors import HandlerStopped
 from telecine.facts import Instant, JobId, Lease, TaskId, WorkerId
 from telecine.worker.attempts import Attempt
-from telecine.worker.handlers.transfer_progress import QUIET, SHARE, Moving
+from telecine.worker.handlers.transfer_progress import QUIET, SHARE, TransferProgress
 
 
 class Clock:
@@ -31,7 +31,7 @@ def an_attempt(progress: float | None = None) -> Attempt:
 @pytest.mark.parametrize("progress", [None, 0.0, 0.5, 1.0])
 def test_progress_creeps_on_while_bytes_move(progress: float | None) -> None:
     attempt, clock = an_attempt(progress), Clock()
-    moving = Moving(attempt, clock)
+    moving = TransferProgress(attempt, clock)
 
     told = []
     for done in range(1, 5):
@@ -46,7 +46,7 @@ def test_progress_creeps_on_while_bytes_move(progress: float | None) -> None:
 
 def test_what_is_over_soon_is_not_worth_a_word() -> None:
     attempt, clock = an_attempt(0.3), Clock()
-    moving = Moving(attempt, clock)
+    moving = TransferProgress(attempt, clock)
     clock.now += QUIET / 2
 
     moving(1, 1)
@@ -56,7 +56,7 @@ def test_what_is_over_soon_is_not_worth_a_word() -> None:
 
 def test_what_the_handler_says_meanwhile_counts() -> None:
     attempt, clock = an_attempt(0.1), Clock()
-    moving = Moving(attempt, clock)
+    moving = TransferProgress(attempt, clock)
     clock.now += QUIET
     moving(1, 2)
 
@@ -70,7 +70,7 @@ def test_what_the_handler_says_meanwhile_counts() -> None:
 @pytest.mark.parametrize("end", ["over", "killed", "mute"])
 def test_bytes_for_which_nobody_waits_stop(end: str) -> None:
     attempt = an_attempt()
-    moving = Moving(attempt, Clock())
+    moving = TransferProgress(attempt, Clock())
     moving(1, 9)
     if end == "mute":
         attempt.life = "mute"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from telecine.artifacts import Moved, Stored
 from telecine.errors import Conflict
-from telecine.wire.messages import Digest
+from telecine.wire.responses import DigestResponse
 
-MOST_KNOWN = 1_000
+MAX_KNOWN = 1_000
 AT_ONCE = 2
 BLOCK = 4 << 20
 
@@ -28,12 +28,12 @@ class _Hash:
     task: asyncio.Task[Stored] | None = None
 
 
-class Hashing:
+class BackgroundHashes:
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, _Hash] = OrderedDict()
         self._turns = asyncio.Semaphore(AT_ONCE)
 
-    async def of(self, what: Hashable, size: int, work: Work, wait: float) -> Digest:
+    async def of(self, what: Hashable, size: int, work: Work, wait: float) -> DigestResponse:
         """What these bytes hash to, if that is known within `wait` seconds. Something that failed is begun anew."""
         one = self._known.get(what)
         if one is None:
@@ -43,14 +43,14 @@ class Hashing:
         assert one.task is not None
         await asyncio.wait({one.task}, timeout=wait)
         if not one.task.done():
-            return Digest(size=one.size, done=one.done)
+            return DigestResponse(size=one.size, done=one.done)
         try:
             stored = one.task.result()
         except BaseException:
             self._known.pop(what, None)
             raise
         self._forget()
-        return Digest(size=stored.size, sha256=stored.sha256, done=stored.size)
+        return DigestResponse(size=stored.size, sha256=stored.sha256, done=stored.size)
 
     async def _run(self, one: _Hash, work: Work) -> Stored:
         def moved(done: int, of: int) -> None:
@@ -60,7 +60,7 @@ class Hashing:
             return await work(moved)
 
     def _forget(self) -> None:
-        while len(self._known) > MOST_KNOWN:
+        while len(self._known) > MAX_KNOWN:
             oldest, one = next(iter(self._known.items()))
             if one.task is not None and not one.task.done():
                 return

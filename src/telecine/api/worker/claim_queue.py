@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.5
 Lanes = tuple[tuple[str, str], ...]
 
 
-class Lobby:
+class ClaimQueue:
     def __init__(self, house: House) -> None:
         self._house = house
         self._waiting: dict[Lanes, deque[asyncio.Future[None]]] = {}
