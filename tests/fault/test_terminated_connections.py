@@ -3,15 +3,20 @@
 `proof/test_terminated.py` does the same with thousands of jobs.
 """
 
+import asyncio
+import gc
+import socket
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fault.terminations import Disturbance, IdleTimeout, Restarter, Terminator, disturbed
+from tests.support.delayed_close import delayed_close
 from tests.support.postgres import PrivatePostgres
 
-JOBS = 60
+JOBS = 120
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +39,23 @@ def test_no_job_fails_while_postgresql_ends_connections(
     assert report.dead_workers == [], report
     assert (report.done_twice, report.findings) == (0, []), report
     assert report.tracebacks == 0, report
+
+
+def test_the_proxy_leaves_no_connection_open(server: PrivatePostgres) -> None:
+    """Also of clients that came so late that nobody has spoken to them: they would fail whatever test comes next."""
+
+    async def hurried(turns: int) -> None:
+        async with delayed_close(server.url) as proxy:
+            clients = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(10)]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        for client in clients:
+            client.close()
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for turns in range(6):
+            asyncio.run(hurried(turns))
+        gc.collect()
+
+    assert [str(one.message) for one in told] == []
