@@ -7,10 +7,10 @@ import pytest
 
 from telecine.api.uploads.upload_service import desk_of
 from telecine.apps.transcode.names import NAME
-from telecine.apps.transcode.videos import from_upload
 from telecine.engine import Submission
 from telecine.engine.jobs import delete_subject
 from telecine.engine.maintenance.artifact_gc import clear
+from telecine.engine.uploads import submit_upload
 from telecine.errors import ArtifactError, TelecineError, Unreachable
 from telecine.facts import JobId
 from telecine.wiring import open_artifacts
@@ -34,7 +34,7 @@ async def test_a_film_whose_video_was_deleted_while_it_came_is_not_thrown_away(f
     wanted = (one, *await engine.jobs.flow_row(NAME))
 
     await front.parts.store.run(
-        lambda: from_upload._become(again, hashlib.sha256(film).hexdigest(), JobId(first["job"]), wanted)
+        lambda: submit_upload._submit_upload(again, hashlib.sha256(film).hexdigest(), JobId(first["job"]), wanted)
     )
     await clear(front.parts.store, ArtifactTrash(open_artifacts(front.settings)))
 

@@ -7,7 +7,7 @@ import pytest
 from telecine.engine import Submission
 from telecine.facts import Done
 from telecine.worker import outbox as module
-from telecine.worker.attempts import Held
+from telecine.worker.attempts import HeldAttempts
 from telecine.worker.outbox import Outbox
 from telecine.world import World
 from tests.api.in_process_server import Front
@@ -24,7 +24,7 @@ TRIGGER = (
 )
 
 
-async def until_held(some: Held, count: int) -> None:
+async def until_held(some: HeldAttempts, count: int) -> None:
     async with asyncio.timeout(20):
         while len(some.attempts) != count:
             await asyncio.sleep(0.01)
@@ -42,7 +42,7 @@ async def test_neighbours_do_not_wait_for_one_outcome_for_which_the_database_is_
     await front.parts.engine.jobs.register(FLOW)
     await front.parts.engine.jobs.submit_many([Submission(flow="film")] * 3)
     leases = await hand.words.claim(hand.worker, "request-1", LANES, 3)
-    some = Held()
+    some = HeldAttempts()
     outbox = Outbox(hand.words, some, World(), lambda: None)
     for lease, result in zip(leases, ({"a": 1}, {"raise": "57014"}, {"b": 2}), strict=True):
         attempt = held(lease)

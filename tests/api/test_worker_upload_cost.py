@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from telecine.engine.leases.remote_workers import Remotes
+from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.errors import ArtifactDamaged
 from telecine.facts import Kept, Lease
 from telecine.worker.handlers.recorder import Recorder
@@ -24,7 +24,7 @@ class Costs:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.hashed = 0
         self.leases = 0
-        real, read, costs = hashlib.sha256, Remotes.lease, self
+        real, read, costs = hashlib.sha256, RemoteWorkers.lease, self
 
         class Counted:
             def __init__(self, data: bytes = b"") -> None:
@@ -43,7 +43,7 @@ class Costs:
             return await read(*given)
 
         monkeypatch.setattr(hashlib, "sha256", Counted)
-        monkeypatch.setattr(Remotes, "lease", counted)
+        monkeypatch.setattr(RemoteWorkers, "lease", counted)
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ async def test_to_ask_twice_opens_one_generation(bed: Bed) -> None:
     job_id, last = await winding_down(bed)
     other = await bed.another_engine()
 
-    await asyncio.gather(bed.engine.jobs.jobs.resume(job_id), other.jobs.resume(job_id))
+    await asyncio.gather(bed.engine.jobs.resume(job_id), other.jobs.resume(job_id))
 
     assert (await bed.job(job_id))["generation"] == 2
     assert (await bed.events(job_id)).count("job.retried") == 1
