@@ -1,9 +1,3 @@
--- name: task_hold_unfinished
--- As `task_hold_all`, and what has failed or was cancelled: it is opened again after the job is locked, and a late word about
--- several tasks may hold one of these and wait for one that runs.
-select id from task where job_id = :job_id and flow_id is null and state in ('ready', 'running', 'error', 'cancelled')
-order by id for no key update
-
 -- name: losses_forget
 -- A person wants the job to go on: workers that were lost before no longer count towards quarantine. Called with its tasks locked.
 update task set losses = 0 where job_id = :job_id and flow_id is null and state in ('ready', 'running') and losses > 0

@@ -1,6 +1,3 @@
--- name: task_hold_unfinished
-select id from task where job_id = :job_id and state in ('ready', 'running', 'error', 'cancelled') order by id
-
 -- name: losses_forget
 update task set losses = 0 where job_id = :job_id and state in ('ready', 'running') and losses > 0
 
