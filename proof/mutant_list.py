@@ -582,14 +582,14 @@ REST = [
     ),
     mutant(
         "a retry begins with token zero",
-        f"{PG}/jobs.sql",
+        f"{PG}/retry.sql",
         "update task set state = 'new', tries = 0,",
         "update task set state = 'new', token = 0, tries = 0,",
         f"{CONTRACT}/test_retry.py",
     ),
     mutant(
         "a retry does done work again",
-        f"{PG}/jobs.sql",
+        f"{PG}/retry.sql",
         "and state in ('error', 'cancelled')",
         "and state in ('error', 'cancelled', 'done')",
         f"{CONTRACT}/test_retry.py",
@@ -669,7 +669,7 @@ SQLITE = [
     ),
     mutant(
         "a retry begins with token zero, on SQLite",
-        f"{LITE}/jobs.sql",
+        f"{LITE}/retry.sql",
         "update task set state = 'new', tries = 0,",
         "update task set state = 'new', token = 0, tries = 0,",
         f"{CONTRACT}/test_retry.py",

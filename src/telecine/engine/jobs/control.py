@@ -117,7 +117,8 @@ def resume(job_id: JobId, graph_cache: GraphCache, *, actor: str = "") -> Steps[
     a row, which the sweep has yet to notice. A cancelled job that winds down stays cancelled. The answer is the status
     before, and lanes.
     """
-    yield Ask("task_hold_unfinished", {"job_id": job_id})
+    # What has ended is locked only under its job, by everybody: a retry or the archive may be at it right now.
+    yield Ask("task_hold_all", {"job_id": job_id})
     job = yield from _hold(job_id)
     status = Status(job["status"])
     if job["outcome"] in (Status.FAILED, Status.CANCELLED):
