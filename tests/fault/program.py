@@ -51,7 +51,7 @@ def bell_for(url: str, world: World) -> Bell:
 @asynccontextmanager
 async def open_engine(
     url: str, *, world: World | None = None, bell: Bell | None = None, **options: Any
-) -> AsyncIterator[LocalEngine]:
+) -> AsyncIterator[Engine]:
     """An engine on an up-to-date database."""
     world = world or World()
     store: Store = open_store(url, dice=world.dice)

@@ -67,7 +67,7 @@ class Silence:
 
 
 class Engine:
-    """`bell` is rung for lanes that got work, `news` after each commit that may have written events."""
+    """`bell` rings for lanes that got work, `news` after each commit that may have written events."""
 
     def __init__(
         self,

@@ -75,7 +75,7 @@ class JobOperations:
         return answers
 
     async def submit_within(self, transaction: Transaction, wanted: Sequence[Submission]) -> list[Submitted]:
-        """Submit jobs on the caller's connection: they exist if and when the caller commits. Nothing is rung."""
+        """Submit jobs on the caller's connection: they exist if and when the caller commits. No bell rings."""
         from telecine.store.caller_transaction import run_within  # noqa: PLC0415 - it loads the drivers of both databases
 
         known = await self.with_flows(wanted)
