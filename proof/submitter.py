@@ -7,7 +7,7 @@ import random
 import sys
 
 from telecine.engine import Engine, Submission
-from telecine.facts import Done, Word, WorkerId
+from telecine.facts import Done, LeaseOutcome, WorkerId
 from telecine.store.open import bring_up_to_date, open_store
 from tests.support.builders import a_flow
 
@@ -31,7 +31,7 @@ async def submit_for_ever(url: str, worker: int) -> None:
         while True:
             turn += 1
             leases = await engine.claim(WorkerId(worker), f"{worker} {turn}", lanes, 5)
-            for answer in await engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases]):
+            for answer in await engine.settle([LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases]):
                 if answer.accepted:
                     print("done", answer.task_id, flush=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from telecine.engine import Engine, Registration, Submission
 from telecine.errors import StoreError, TelecineError
-from telecine.facts import Done, Word, WorkerId
+from telecine.facts import Done, LeaseOutcome, WorkerId
 from telecine.store.open import bring_up_to_date, open_store
 from tests.support.audit import audit
 from tests.support.builders import a_flow
@@ -56,7 +56,7 @@ class Client:
             answers = await engine.jobs.submit_many([Submission(flow="film")] * self.dice.randint(1, 20))
             self.jobs |= {answer.job_id for answer in answers}
             leases = await engine.claim(worker, f"{name} {n}", LANES, 10)
-            words = [Word(lease.task_id, lease.token, Done()) for lease in leases]
+            words = [LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases]
             self.done |= {answer.task_id for answer in await engine.settle(words) if answer.accepted}
 
 

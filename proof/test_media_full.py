@@ -15,7 +15,7 @@ import av
 import pytest
 
 from benchmarks.media.film import FRAMES, NoFilm, big_buck_bunny
-from telecine.media.ladders.ladder import Ladder, Step, climb
+from telecine.media.ladders.ladder import Ladder, LadderStep, climb
 from tests.media import child_driver
 from tests.media.child_driver import Looked, Made
 from tests.media.conftest import looked, made_inits, source
@@ -31,8 +31,8 @@ Films = Callable[[str], Path]
 Inits = Callable[..., dict[str, bytes]]
 SEGMENT = Fraction(6)
 PER_CHUNK = 2
-WHOLE: Ladder = (Step(name="lossless", lossless=True, preset="ultrafast"),)
-SMALL: Ladder = (Step(name="lossless", height=360, kbps=800, lossless=True, preset="ultrafast"),)
+WHOLE: Ladder = (LadderStep(name="lossless", lossless=True, preset="ultrafast"),)
+SMALL: Ladder = (LadderStep(name="lossless", height=360, kbps=800, lossless=True, preset="ultrafast"),)
 # One of each way to find a frame: by keyframes, from open GOPs, in a copy, by a map of ticks, by decoding once.
 WAYS = ("mp4-h264", "mkv-hevc-open-gop", "ts-h264-open-gop", "mp4-vfr-phone", "ts-missing-pts", "mp4-trimmed")
 FUZZED = range(100, 125)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from telecine.store.open import bring_up_to_date, open_store
-from tests.contract.test_plans import INDEXES, MOST_STEPS, WHOLE
+from tests.contract.test_plans import INDEXES, MAX_STEPS, WHOLE
 from tests.support.engine_fixture import Bed
 from tests.support.large_dataset import Sizes, fill, plan_on_sqlite, statements, work_on_postgres
 
 SIZES = Sizes(served=1_000, foreign=798_000, parked=100_000, paused=100_000, finished=5_000_000, running=1_000)
 # The sweep looks at every running task; all others at what they want.
-MOST_ROWS = 2_500
+MAX_ROWS = 2_500
 
 
 async def opened(url: str) -> Bed:
@@ -40,7 +40,7 @@ def test_on_postgres_no_hot_statement_reads_more_than_it_wants(
     for name, params in statements(bed, SIZES).items():
         for mode in ("force_custom_plan", "force_generic_plan"):
             work = runner.run(work_on_postgres(bed, name, params, mode))
-            if work.scanned or work.rows > MOST_ROWS or not INDEXES.get(name, set()) <= work.indexes:
+            if work.scanned or work.rows > MAX_ROWS or not INDEXES.get(name, set()) <= work.indexes:
                 wrong.append(f"{name}, {mode}: {work}")
 
     runner.run(bed.store.close())
@@ -53,7 +53,7 @@ def test_on_sqlite_no_hot_statement_reads_more_than_it_wants(runner: asyncio.Run
 
     for name, params in statements(bed, SIZES).items():
         said, steps = plan_on_sqlite(bed, name, params)
-        if any(WHOLE.match(line) for line in said) or steps > MOST_STEPS * 3:
+        if any(WHOLE.match(line) for line in said) or steps > MAX_STEPS * 3:
             wrong.append(f"{name}: {steps} instructions: {said}")
 
     runner.run(bed.store.close())

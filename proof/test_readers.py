@@ -15,7 +15,7 @@ from tests.support.postgres import fresh_schema
 READERS = 1_000
 JOBS = 200
 PATIENCE = 600.0
-MOST_MEMORY = 400 << 20
+MAX_MEMORY = 400 << 20
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
@@ -52,6 +52,6 @@ def _play(url: str, folder: Path) -> None:
 
             assert crowd.faults(expected) == {}
             assert len(expected[None]) >= 4 * JOBS
-            assert max(used) < MOST_MEMORY, f"{max(used) >> 20} MiB"
+            assert max(used) < MAX_MEMORY, f"{max(used) >> 20} MiB"
 
         on(url, play)

@@ -36,7 +36,7 @@ from benchmarks.media import commands, film
 from benchmarks.media.measure import Cost, run, touch_memory
 from benchmarks.media.ours import CHECKING
 from benchmarks.media.segment import order_for_first, rungs_for
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.media.orders import Rung, Timing
 from telecine.media.plain_json import from_plain
 
@@ -131,7 +131,7 @@ def one_round(bench: Bench, half: Path, minute: Path, short: Path) -> dict[str, 
     }
     before = {} if bench.quick else {name: measured(command(bench.fresh())) for name, command in peers.items()}
     told = bench.ours(OURS, minute, "--slots", "2")
-    assert from_plain(Plan, told["plan"]).rungs == bench.rungs, "both encode the same"
+    assert from_plain(TranscodePlan, told["plan"]).rungs == bench.rungs, "both encode the same"
     for name, command in peers.items():
         after = measured(command(single if name == COMMAND else bench.fresh()))
         bench.note(name, before.get(name, after) + after)

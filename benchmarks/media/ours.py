@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.media.measure import own_cpu, touch_memory
 from telecine.engine import Submission
-from telecine.facts import Answer, Fact, Lease, Status
+from telecine.facts import Fact, Lease, SettleReply, Status
 from telecine.settings import Settings
 from telecine.wiring import Parts, installed_flows, make_worker, open_engine
 
@@ -50,7 +50,7 @@ class Checking:
         if self._running and set(self._running) <= set(CHECKING):
             self.cpu += self._last - last
 
-    def settled(self, lease: Lease, answer: Answer) -> None:
+    def settled(self, lease: Lease, answer: SettleReply) -> None:
         """Of no interest."""
 
 

@@ -24,7 +24,7 @@ from telecine.engine.queries.view_models import JobLine, JobView, LogLine, Page
 from telecine.errors import BadSpec
 from telecine.facts import SECOND, Instant, JobId, Json, Mode, Status, WorkerId
 from telecine.flow import Flow
-from telecine.locks import Held
+from telecine.locks import HeldLock
 from telecine.locks.guard import lock
 from telecine.settings import Settings, load
 from telecine.wiring import Parts, apps, make_locks, open_engine
@@ -246,7 +246,7 @@ class Client:
 
     def lock(
         self, name: str, ttl: float = 30.0, *, worker: str = "", patience: float = 0.0
-    ) -> AbstractAsyncContextManager[Held]:
+    ) -> AbstractAsyncContextManager[HeldLock]:
         """Hold a named lock while the body runs, refreshed in the background. Times in seconds.
 
         `LockHeld` if somebody else has it for longer than `patience`; `LockLost` if it was lost in between: the
@@ -254,7 +254,7 @@ class Client:
         """
         return lock(self._locks, name, round(ttl * SECOND), worker=worker, patience=patience, world=self._parts.world)
 
-    async def locks(self) -> list[Held]:
+    async def locks(self) -> list[HeldLock]:
         """All locks that are held now."""
         return await self._locks.list()
 

@@ -99,8 +99,9 @@ class Done:
 
     `plan` names stages further down that fan out, and gives one `Piece` (or bare input) per position; `facts` are
     merged into the subject; `publish` gives this job's artifacts to a new version of the subject and makes it the
-    current one; `carry` names artifacts of other jobs (by `Shelved.id`) that belong to that version too, `leave` those
-    of this job that do not, and are freed; `skip` names stages that need not run; `stop` skips all that is not ready.
+    current one; `carry` names artifacts of other jobs (by `StoredArtifact.id`) that belong to that version too, `leave`
+    those of this job that do not, and are freed; `skip` names stages that need not run; `stop` skips all that is not
+    ready.
     """
 
     result: Json = None
@@ -151,7 +152,7 @@ Outcome = Done | Failed
 Fact = Done | Failed | Released | Expired | Overdue
 
 
-class Word(NamedTuple):
+class LeaseOutcome(NamedTuple):
     """A fact about one lease: what `settle`, `release` and the sweep hand to the engine."""
 
     task_id: TaskId
@@ -218,7 +219,7 @@ class Lease(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptArtifact:
     """An artifact or a checkpoint that outlives the lease that recorded it."""
 
     name: str
@@ -231,12 +232,12 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelved:
+class StoredArtifact:
     """Something kept, and where: by which stage and position. `id` is its row, for `Done.carry` and `leave`."""
 
     stage: str
     position: int
-    kept: Kept
+    kept: KeptArtifact
     id: int
 
 
@@ -248,7 +249,7 @@ class Brief:
     What was kept with a token up to `retried` was kept before a person's retry."""
 
     results: dict[str, Json] = field(default_factory=dict)
-    kept: dict[str, Kept] = field(default_factory=dict)
+    kept: dict[str, KeptArtifact] = field(default_factory=dict)
     facts: dict[str, Json] = field(default_factory=dict)
     slots: int = 1
     labels: tuple[str, ...] = ()
@@ -256,7 +257,7 @@ class Brief:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LogEntry:
     """A log line, or a step (a command with exit code and output tail), of one attempt."""
 
     task_id: TaskId
@@ -268,7 +269,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class HeldLease:
     """A lease that a worker says it really holds, with its latest progress (0…1)."""
 
     task_id: TaskId
@@ -288,7 +289,7 @@ class Orders:
     stop: tuple[tuple[TaskId, int], ...] = ()
 
 
-class Answer(NamedTuple):
+class SettleReply(NamedTuple):
     """The reply to one word. `accepted` is false when the fence or a cancel refused it."""
 
     task_id: TaskId

@@ -29,11 +29,11 @@ from telecine.facts import (
     Done,
     Failed,
     Json,
-    Kept,
+    KeptArtifact,
     Outcome,
     Policy,
-    Shelved,
     Status,
+    StoredArtifact,
 )
 from telecine.graph import Graph, StageSpec, build
 
@@ -52,7 +52,7 @@ class MediaChild(Protocol):
         """One object to it; waits while it does not listen. `ChildFailed` once it is gone."""
 
 
-class Lent(Protocol):
+class LentSource(Protocol):
     """The source of a job on the disk of the server, for a worker that has no such disk."""
 
     async def stat(self) -> tuple[int, ...]:
@@ -102,27 +102,27 @@ class Bench(Protocol):
     def saved(self, name: str, default: Json = None) -> Json:
         """What `checkpoint` recorded under `name`, by this or an earlier attempt."""
 
-    def keep(self, name: str, path: Path, *, sha256: str | None = None, **facts: Json) -> Awaitable[Kept]:
+    def keep(self, name: str, path: Path, *, sha256: str | None = None, **facts: Json) -> Awaitable[KeptArtifact]:
         """Store the file as an artifact: whole, hashed, immutable, adopted by later attempts.
 
         `sha256`: its hash, if it is known. A worker without a database then leaves the check to the server."""
 
-    def kept(self, name: str, *, check: bool = False) -> Awaitable[Kept | None]:
+    def kept(self, name: str, *, check: bool = False) -> Awaitable[KeptArtifact | None]:
         """What this task kept under `name`, if its bytes are still there in full size; `check` hashes them, too."""
 
-    def artifacts(self, *stages: str) -> Awaitable[list[Shelved]]:
+    def artifacts(self, *stages: str) -> Awaitable[list[StoredArtifact]]:
         """All that these stages of this job have kept so far, at every position; without names, all stages."""
 
-    def published(self) -> Awaitable[list[Shelved]]:
+    def published(self) -> Awaitable[list[StoredArtifact]]:
         """All artifacts of the subject's current version; none if nothing was published."""
 
-    def fetch(self, kept: Kept) -> Awaitable[Path]:
+    def fetch(self, kept: KeptArtifact) -> Awaitable[Path]:
         """The bytes as a file, checked by size and SHA-256. Only read it: it may be the artifact itself."""
 
-    def read(self, kept: Kept, start: int = 0, length: int | None = None) -> Awaitable[bytes]:
+    def read(self, kept: KeptArtifact, start: int = 0, length: int | None = None) -> Awaitable[bytes]:
         """Some of the bytes. Nothing is hashed."""
 
-    def locate(self, kept: Kept) -> Path | None:
+    def locate(self, kept: KeptArtifact) -> Path | None:
         """Where the artifact lies, if artifacts are a local folder. Only read it."""
 
     def child(
@@ -138,7 +138,7 @@ class Bench(Protocol):
         `files` names descriptors that it inherits; bytes that it asks for over the file `ask` come from `source`.
         """
 
-    def lend(self) -> Lent | None:
+    def lend(self) -> LentSource | None:
         """The job's source, if it must be read through the server; None: its path is one of this machine."""
 
     @property

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from telecine.errors import BadFlow
 from telecine.facts import PHASES, SECOND, Json, Millis, Policy, State, Status
 
-MOST_NAME = 200
+MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def lane(flow: str, stage: str, version: int, labels: Iterable[str] = ()) -> str
 
 def is_plain(name: str) -> bool:
     """Names of flows and stages and labels make up lanes: short, printable, without the marks that part them."""
-    return 0 < len(name) <= MOST_NAME and name.isprintable() and not set(name) & set("/@+,")
+    return 0 < len(name) <= MAX_NAME and name.isprintable() and not set(name) & set("/@+,")
 
 
 def lane_labels(name: str) -> frozenset[str]:

@@ -54,13 +54,13 @@ class After(NamedTuple):
     error: tuple[str, str] | None = None
 
 
-class Refusal(NamedTuple):
+class OutcomeRefused(NamedTuple):
     """The fact was not heard; `code` is what the caller is told."""
 
     code: str
 
 
-def decide(task: Task, fact: Fact, token: int, *, policy: Policy, now: Instant, dice: Dice) -> After | Refusal:
+def decide(task: Task, fact: Fact, token: int, *, policy: Policy, now: Instant, dice: Dice) -> After | OutcomeRefused:
     """Say how `task` is after `fact`, reported under `token` at `now`."""
     refusal = _unheard(task, fact, token, now)
     if refusal is not None:
@@ -84,20 +84,20 @@ def decide(task: Task, fact: Fact, token: int, *, policy: Policy, now: Instant, 
             assert_never(never)
 
 
-def _unheard(task: Task, fact: Fact, token: int, now: Instant) -> Refusal | None:
+def _unheard(task: Task, fact: Fact, token: int, now: Instant) -> OutcomeRefused | None:
     if task.state is not State.RUNNING or task.token != token:
-        return Refusal("lease_lost")
+        return OutcomeRefused("lease_lost")
     expired = task.lease_until is None or now >= task.lease_until
     match fact:
         case Expired(gone=gone):
-            return None if expired or gone else Refusal("still_held")
+            return None if expired or gone else OutcomeRefused("still_held")
         case Overdue():
             overdue = task.stops_at is not None and now >= task.stops_at
-            return None if overdue else Refusal("still_held")
+            return None if overdue else OutcomeRefused("still_held")
         case Done() if task.cancel_asked and not expired:
-            return Refusal("job_cancelled")
+            return OutcomeRefused("job_cancelled")
         case _:
-            return Refusal("lease_expired") if expired else None
+            return OutcomeRefused("lease_expired") if expired else None
 
 
 def _failed(task: Task, fact: Failed, policy: Policy, now: Instant, dice: Dice) -> After:

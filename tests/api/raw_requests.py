@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from telecine.api.uploads.upload_service import Desk, desk_of
+from telecine.api.uploads.upload_service import UploadService, desk_of
 from telecine.wiring import installed_flows
 from tests.api.in_process_server import Front
 from tests.media.sources import KINDS
@@ -27,7 +27,7 @@ def packed(**said: str) -> str:
     return ",".join(f"{name} {base64.b64encode(value.encode()).decode()}" for name, value in said.items())
 
 
-async def ready(front: Front) -> Desk:
+async def ready(front: Front) -> UploadService:
     """The desk of a server that knows how films are transcoded."""
     for flow in installed_flows(front.settings):
         await front.parts.engine.jobs.register(flow)

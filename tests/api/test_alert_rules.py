@@ -5,7 +5,7 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from telecine.api.http.request_id import Visit
+from telecine.api.http.request_id import RequestInFlight
 from telecine.errors import StoreError
 from telecine.facts import Done, Expired, Failed
 from tests.api.in_process_server import Front
@@ -140,7 +140,9 @@ async def test_slow_requests_are_told(front: Front) -> None:
     [requests, *_] = front.house.watchers
     for _ in range(4):
         for _ in range(20):
-            visit = Visit(id="r", kind="http", method="GET", headers=(), route="/api/v1/jobs", status=200, seconds=2.0)
+            visit = RequestInFlight(
+                id="r", kind="http", method="GET", headers=(), route="/api/v1/jobs", status=200, seconds=2.0
+            )
             requests.came(visit)
             requests.over(visit)
         await watched.scrape(4 * MINUTE)

@@ -3,7 +3,7 @@
 from telecine.artifacts import Artifacts
 from telecine.engine.jobs import delete_job
 from telecine.engine.maintenance.retention import Ages
-from telecine.facts import Kept, Lease
+from telecine.facts import KeptArtifact, Lease
 from telecine.wiring import make_locks
 from telecine.worker.housekeeping import Housekeeper
 from tests.api.in_process_server import Front
@@ -49,7 +49,7 @@ async def test_a_running_job_is_cancelled_and_goes_with_its_last_lease(front: Fr
 async def test_its_files_go_after_the_last_lease(front: Front) -> None:
     job, lease = await running(front)
     key = f"{job}/cut@1/0/1/a.bin"
-    file = Kept(name="a.bin", token=1, key=key, size=1, sha256="0" * 64)
+    file = KeptArtifact(name="a.bin", token=1, key=key, size=1, sha256="0" * 64)
     await front.bed.engine.keep(lease.task_id, lease.token, [file])
 
     await front.ada.delete(f"{JOBS}/{job}")

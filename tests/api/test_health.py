@@ -106,7 +106,7 @@ async def test_many_probes_are_one_look(front: Front, monkeypatch: pytest.Monkey
         looks += 1
         await ping()
 
-    front.house.vitals = health.Vitals(_with(front, ping=counted))
+    front.house.vitals = health.ServerHealth(_with(front, ping=counted))
 
     answers = [await front.nobody.get("/health") for _ in range(20)]
 
@@ -121,7 +121,7 @@ async def test_a_database_that_never_answers_costs_a_bounded_time(
     silent = socket.create_server(("127.0.0.1", 0))  # whoever connects is never answered
     port = silent.getsockname()[1]
     lost = open_store(f"postgresql://telecine@127.0.0.1:{port}/telecine", dice=random.Random(1))
-    front.house.vitals = health.Vitals(_with(front, ping=lambda: ping(lost)))
+    front.house.vitals = health.ServerHealth(_with(front, ping=lambda: ping(lost)))
 
     async with asyncio.timeout(30):
         answer = await front.nobody.get("/health")
@@ -131,8 +131,8 @@ async def test_a_database_that_never_answers_costs_a_bounded_time(
     await lost.close()
 
 
-def _with(front: Front, **how: object) -> health.Probes:
-    probes: health.Probes = front.house.vitals._probes  # type: ignore[attr-defined]
+def _with(front: Front, **how: object) -> health.HealthProbes:
+    probes: health.HealthProbes = front.house.vitals._probes  # type: ignore[attr-defined]
     return replace(probes, **how)  # type: ignore[arg-type]
 
 

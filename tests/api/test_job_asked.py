@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from telecine.api.http.rate_limits import Rates
+from telecine.api.http.rate_limits import RateLimits
 from telecine.engine.accounts.keys import Scope, written
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.query_operations import Queries
@@ -95,7 +95,7 @@ async def test_what_is_wrong_with_a_job_is_told_only_to_whoever_may_see_it(front
     job = await submitted(front)
     [key] = await front.house.keys.list(owner="ada")
     forged = {"Authorization": f"Bearer {written('owner', key.id, '0' * 64)}"}
-    front.house.rates = Rates(front.parts.world.mono, per_key=2, per_stranger=1)
+    front.house.rates = RateLimits(front.parts.world.mono, per_key=2, per_stranger=1)
     await front.bed.sql("delete from flow")
     front.parts.engine.queries = Queries(front.parts.store, GraphCache())  # as in a server that starts now
 
@@ -109,7 +109,7 @@ async def test_what_is_wrong_with_a_job_is_told_only_to_whoever_may_see_it(front
 
 
 async def test_whoever_asks_too_often_is_told_so_before_he_is_told_anything_else(front: Front) -> None:
-    front.house.rates = Rates(front.parts.world.mono, per_key=1, per_stranger=100)
+    front.house.rates = RateLimits(front.parts.world.mono, per_key=1, per_stranger=100)
 
     first, second = await front.ada.get(f"{JOBS}/9"), await front.ada.get(f"{JOBS}/9")
 
@@ -145,7 +145,7 @@ async def test_who_asks_is_asked_before_what_he_asks_for(front: Front, odd: str)
 @ANY_DATABASE
 @pytest.mark.parametrize("odd", ["0", "seven", "7"])
 async def test_what_is_no_number_of_a_job_is_asked_no_more_often_than_what_is_one(front: Front, odd: str) -> None:
-    front.house.rates = Rates(front.parts.world.mono, per_key=1, per_stranger=1, per_worker=1)
+    front.house.rates = RateLimits(front.parts.world.mono, per_key=1, per_stranger=1, per_worker=1)
     clients = (front.nobody, front.worker, front.ada)
 
     for client in clients:

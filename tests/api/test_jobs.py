@@ -7,7 +7,7 @@ import pytest
 
 from telecine.engine.accounts.keys import Caller
 from telecine.errors import BadSpec
-from telecine.facts import Json, Line
+from telecine.facts import Json, LogEntry
 from tests.api.in_process_server import Front
 from tests.support.builders import a_flow
 
@@ -278,7 +278,9 @@ async def test_log_lines_go_on_where_the_last_page_ended(front: Front) -> None:
     await front.bed.enact(a_flow())
     job = await submitted(front)
     lease = await front.bed.take()
-    await front.bed.engine.log([Line(task_id=lease.task_id, token=lease.token, message=f"line {n}") for n in range(3)])
+    await front.bed.engine.log(
+        [LogEntry(task_id=lease.task_id, token=lease.token, message=f"line {n}") for n in range(3)]
+    )
 
     first = (await front.ada.get(f"{JOBS}/{job}/logs", params={"limit": 2})).json()
     rest = (await front.ada.get(f"{JOBS}/{job}/logs", params={"limit": 2, "after": first["next"]})).json()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from telecine.api.http.rate_limits import Rates
+from telecine.api.http.rate_limits import RateLimits
 from telecine.engine.accounts.keys import Scope, read, written
 from telecine.errors import KeyInvalid
 from tests.api.in_process_server import Front
@@ -79,7 +79,7 @@ async def test_a_page_of_somebody_else_cannot_change_anything_with_a_cookie(fron
 
 async def test_whoever_guesses_keys_is_slowed_down(front: Front) -> None:
     limit = front.settings.bad_key_limit
-    front.house.rates = Rates(lambda: 0.0, per_key=limit, per_stranger=limit)  # a minute that does not pass
+    front.house.rates = RateLimits(lambda: 0.0, per_key=limit, per_stranger=limit)  # a minute that does not pass
     codes = [(await front.nobody.get("/api/v1/me")).status_code for _ in range(limit + 2)]
 
     assert codes[:limit] == [401] * limit

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from telecine.api.http.rate_limits import Rates
+from telecine.api.http.rate_limits import RateLimits
 from tests.api.in_process_server import ANY_DATABASE, Front
 from tests.api.worker_client import FLOW, LANES, a_hand
 from tests.support.builders import a_flow
@@ -51,7 +51,7 @@ async def test_headers_that_are_too_large_are_not_read(front: Front) -> None:
 
 
 async def test_whoever_asks_too_often_is_told_when_to_come_again(front: Front) -> None:
-    front.house.rates = Rates(front.parts.world.mono, per_key=3, per_stranger=3)
+    front.house.rates = RateLimits(front.parts.world.mono, per_key=3, per_stranger=3)
 
     answers = [await front.ada.get("/api/v1/me") for _ in range(5)]
     other = await front.bob.get("/api/v1/me")
@@ -63,7 +63,7 @@ async def test_whoever_asks_too_often_is_told_when_to_come_again(front: Front) -
 
 
 async def test_a_stranger_who_asks_too_often_is_told_so_too(front: Front) -> None:
-    front.house.rates = Rates(front.parts.world.mono, per_key=100, per_stranger=2)
+    front.house.rates = RateLimits(front.parts.world.mono, per_key=100, per_stranger=2)
 
     answers = [await front.nobody.get(JOBS) for _ in range(3)]
 

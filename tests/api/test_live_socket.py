@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from telecine.api.live import hub_of
 from telecine.engine.accounts.keys import Scope
-from telecine.facts import Done, Failed, Holding
+from telecine.facts import Done, Failed, HeldLease
 from tests.api.chain_words import ANY
 from tests.api.in_process_server import Front
 from tests.api.sse_client import PATIENCE, listening
@@ -185,7 +185,7 @@ async def test_progress_and_statistics_come_between(front: Front) -> None:
         await front.bed.submit(owner="bob")
         job = await front.bed.submit(owner="ada", priority=9)
         lease = await front.bed.take()
-        held = Holding(task_id=lease.task_id, token=lease.token, progress=0.5, note="half")
+        held = HeldLease(task_id=lease.task_id, token=lease.token, progress=0.5, note="half")
         await front.house.engine.beat(front.bed.worker, [held])
         heard = [*await hear(socket, "job:progress"), *await hear(socket, "queue:stats")]
 

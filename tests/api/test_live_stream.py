@@ -8,7 +8,7 @@ import pytest
 
 from telecine.api.live import hub_of
 from telecine.engine.accounts.keys import Scope
-from telecine.facts import Failed, Holding
+from telecine.facts import Failed, HeldLease
 from tests.api.in_process_server import Front
 from tests.api.sse_client import PATIENCE, Ear, gather, listening
 from tests.support.builders import a_flow, a_stage
@@ -195,7 +195,7 @@ async def test_progress_comes_between_events_and_moves_no_reader_on(front: Front
         await gather(ear, 1)
         lease = await front.bed.take()
         await front.house.engine.beat(
-            front.bed.worker, [Holding(task_id=lease.task_id, token=lease.token, progress=0.5, note="half")]
+            front.bed.worker, [HeldLease(task_id=lease.task_id, token=lease.token, progress=0.5, note="half")]
         )
         heard = await ear.until(lambda heard: heard.kind == "video.progress" and heard.data["progress"] > 0)
         ear.cut()

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from telecine.api.http.request_id import HEADER
-from telecine.observe.logs import Formatter
+from telecine.observe.logs import LogFormatter
 from tests.api.in_process_server import ANY_DATABASE, Front
 
 pytestmark = ANY_DATABASE
@@ -21,7 +21,7 @@ def lines() -> Iterator[io.StringIO]:
     """What the server logs, as JSON."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Formatter("json"))
+    handler.setFormatter(LogFormatter("json"))
     ours = logging.getLogger("telecine")
     ours.addHandler(handler)
     level = ours.level

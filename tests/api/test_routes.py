@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, APIWebSocketRoute
 
-from telecine.api.http.auth import Needs, open_to_all
-from telecine.api.http.rate_limits import Rates
+from telecine.api.http.auth import RequireScope, open_to_all
+from telecine.api.http.rate_limits import RateLimits
 from telecine.api.openapi.schema import scope_of
 from telecine.engine.accounts.keys import Scope
 from tests.api.in_process_server import Front
@@ -26,7 +26,7 @@ SAME = ("content-type", "etag", "cache-control", "vary", "accept-ranges", "allow
 
 def declared(dependant: Dependant) -> Iterator[object]:
     for inner in dependant.dependencies:
-        if isinstance(inner.call, Needs) or inner.call is open_to_all:
+        if isinstance(inner.call, RequireScope) or inner.call is open_to_all:
             yield inner.call
         yield from declared(inner)
 
@@ -36,7 +36,7 @@ def routes_of(app: FastAPI) -> list[APIRoute]:
 
 
 def unlimited(front: Front) -> None:
-    front.house.rates = Rates(front.parts.world.mono, per_key=1_000_000, per_stranger=1_000_000)
+    front.house.rates = RateLimits(front.parts.world.mono, per_key=1_000_000, per_stranger=1_000_000)
 
 
 async def ask(client: httpx.AsyncClient, route: APIRoute, address: str) -> httpx.Response:
@@ -138,7 +138,7 @@ async def test_nobody_is_told_what_is_wrong_with_a_body_before_he_is_known(front
             other = await callers[scope].request(method, where, content=broken, headers=JSON)
             if (stranger.status_code, other.status_code) != (401, 403):
                 wrong.append((route.path, broken[:20], stranger.status_code, other.status_code))
-        front.house.rates = Rates(front.parts.world.mono, per_key=1, per_stranger=1, per_worker=1)
+        front.house.rates = RateLimits(front.parts.world.mono, per_key=1, per_stranger=1, per_worker=1)
         asked = [(await front.nobody.request(method, where, content=b"{", headers=JSON)).status_code for _ in range(2)]
         if asked != [401, 429]:
             wrong.append((route.path, "rate", *asked))
@@ -148,7 +148,7 @@ async def test_nobody_is_told_what_is_wrong_with_a_body_before_he_is_known(front
 
 
 async def test_a_body_that_cannot_be_parsed_counts_once_against_the_key(front: Front) -> None:
-    front.house.rates = Rates(front.parts.world.mono, per_key=2, per_stranger=1)
+    front.house.rates = RateLimits(front.parts.world.mono, per_key=2, per_stranger=1)
 
     answers = [await front.ada.post("/api/v1/jobs", content=b"{", headers=JSON) for _ in range(3)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from telecine.api.uploads.disk import Slot
+from telecine.api.uploads.disk import UploadFile
 from telecine.engine.accounts.keys import Scope
 from telecine.engine.uploads.records import NewUpload
 from telecine.errors import NoSpace
@@ -182,7 +182,7 @@ async def test_a_disk_without_room_is_said_before_a_byte_is_sent(front: Front) -
 
 def test_a_disk_that_is_full_in_the_middle_says_so() -> None:
     with (
-        Slot(os.open("/dev/full", os.O_WRONLY), Path("/dev/full")) as slot,
+        UploadFile(os.open("/dev/full", os.O_WRONLY), Path("/dev/full")) as slot,
         pytest.raises(NoSpace, match="disk is full"),
     ):
         slot.write(b"x")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from telecine.apps.transcode.videos.source_policy import Allowing
+from telecine.apps.transcode.videos.source_policy import SourcePolicy
 from telecine.engine.accounts.keys import Caller, Scope
 from telecine.engine.queries.view_models import JobView
 from telecine.engine.uploads.records import none_such
@@ -105,7 +105,9 @@ async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> 
         folder.mkdir()
         (folder / "a.mp4").write_bytes(b"film")
     (inside / "link.mp4").symlink_to(outside / "a.mp4")
-    front.house.checks = {"transcode": Allowing([str(inside), "s3://open/films"], {}, none_found, usual_ladder="web")}
+    front.house.checks = {
+        "transcode": SourcePolicy([str(inside), "s3://open/films"], {}, none_found, usual_ladder="web")
+    }
     sources = {
         str(inside / "a.mp4"): 201,
         str(outside / "a.mp4"): 403,
@@ -138,7 +140,7 @@ async def test_an_owner_names_only_what_he_may(front: Front, tmp_path: Path) -> 
 
 async def test_a_source_inside_the_operators_network_is_refused_at_once_unless_it_is_listed(front: Front) -> None:
     await front.parts.engine.jobs.register(FLOW)
-    listed = Allowing([], {}, none_found, usual_ladder="web", private=["10.0.0.0/8"])
+    listed = SourcePolicy([], {}, none_found, usual_ladder="web", private=["10.0.0.0/8"])
     front.house.checks = {"transcode": listed}
     inside = ("127.0.0.1:9", "localhost", "[::1]", "169.254.169.254", "192.168.1.7", "[::ffff:192.168.1.7]")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from telecine.apps.transcode.videos.upload_check import looker_of
-from telecine.apps.transcode.videos.watch_folders import TOUCH_SECONDS, Watcher, watching
+from telecine.apps.transcode.videos.watch_folders import TOUCH_SECONDS, FolderWatcher, watching
 from telecine.facts import DAY
 from telecine.settings import Settings
 from telecine.wiring import Parts
@@ -49,7 +49,7 @@ class Night:
         world = replace(front.parts.world, mono=self.clock)
         settings = front.settings.model_copy(update={"watch_settle_seconds": SETTLE})
         self.parts = Parts(settings, front.parts.store, front.parts.bell, front.parts.engine, world)
-        self.watcher = Watcher(self.parts, folder, looker_of(front.parts))
+        self.watcher = FolderWatcher(self.parts, folder, looker_of(front.parts))
 
     async def looks(self, after: float = 0.0) -> int:
         self.clock.seconds += after

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from telecine.addresses import Resolve, resolve
-from telecine.observe.webhook_request import NotSent, Sender
+from telecine.observe.webhook_request import DeliveryNotSent, WebhookRequestSender
 from tests.api.in_process_server import Front
 from tests.api.webhook_server import a_job, at_work, brisk, deliveries, hook, is_genuine, settled, until
 from tests.support import webhook_receiver as manners
@@ -65,13 +65,13 @@ async def test_a_receiver_that_behaves_badly_in_turns_gets_the_same_letter_again
 
 @pytest.mark.parametrize("manner", HOSTILE)
 async def test_whatever_a_receiver_does_ends_in_time_and_is_told_in_words_of_ours(manner: Manner) -> None:
-    sender = Sender(timeout=1.0, private=["127.0.0.1"])
+    sender = WebhookRequestSender(timeout=1.0, private=["127.0.0.1"])
     with listen() as receiver:
         receiver.manners["/hook/its-secret"] = manner
         began = time.monotonic()
         try:
             said = f"status {(await sender.send(receiver.url('/hook/its-secret'), b'{}', {})).status}"
-        except NotSent as error:
+        except DeliveryNotSent as error:
             said = str(error)
         took = time.monotonic() - began
         await sender.close()
@@ -92,7 +92,7 @@ async def test_a_letter_that_was_taken_is_taken_whatever_follows_the_status() ->
         request.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab")
         request.close_connection = True
 
-    sender = Sender(timeout=5.0, private=["127.0.0.1"])
+    sender = WebhookRequestSender(timeout=5.0, private=["127.0.0.1"])
     with listen() as receiver:
         receiver.turns["/hook"] = [endless, breaking_off]
         statuses = [(await sender.send(receiver.url(), b"{}", {})).status for _ in range(2)]
@@ -122,9 +122,9 @@ async def test_a_receiver_that_asks_for_a_pause_gets_it(front: Front) -> None:
     "host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"]
 )
 async def test_an_address_inside_is_never_asked_however_it_is_written(host: str) -> None:
-    sender = Sender(timeout=5.0)
+    sender = WebhookRequestSender(timeout=5.0)
     with listen() as receiver:
-        with pytest.raises(NotSent, match=r"not on the public internet|is not known"):
+        with pytest.raises(DeliveryNotSent, match=r"not on the public internet|is not known"):
             await sender.send(receiver.url("/hook", host), b"{}", {})
         await sender.close()
 
@@ -135,9 +135,9 @@ async def test_an_address_inside_is_never_asked_however_it_is_written(host: str)
     "addresses", [["127.0.0.1"], ["93.184.215.14", "127.0.0.1"], ["169.254.169.254"], ["::1"], ["64:ff9b::7f00:1"]]
 )
 async def test_one_address_inside_spoils_a_name(addresses: list[str]) -> None:
-    sender = Sender(timeout=5.0, resolve=answers(*addresses))
+    sender = WebhookRequestSender(timeout=5.0, resolve=answers(*addresses))
     with listen() as receiver:
-        with pytest.raises(NotSent, match=r"hook\.example is at .* list it in allow_private_webhooks"):
+        with pytest.raises(DeliveryNotSent, match=r"hook\.example is at .* list it in allow_private_webhooks"):
             await sender.send(receiver.url("/hook", "hook.example"), b"{}", {})
         await sender.close()
 
@@ -151,7 +151,7 @@ async def test_a_name_is_asked_for_once_and_the_checked_address_is_the_one_that_
         asked.append(host)
         return ["127.0.0.1"] if len(asked) == 1 else ["127.66.66.66"]
 
-    sender = Sender(timeout=5.0, private=["127.0.0.1"], resolve=lying)
+    sender = WebhookRequestSender(timeout=5.0, private=["127.0.0.1"], resolve=lying)
     with listen() as receiver:
         answer = await sender.send(receiver.url("/hook", "hook.example"), b"{}", {})
         await sender.close()
@@ -164,11 +164,11 @@ async def test_a_name_is_asked_for_once_and_the_checked_address_is_the_one_that_
 async def test_a_certificate_must_be_the_names_although_the_address_is_what_is_asked() -> None:
     trust = ssl.create_default_context(cafile=CERTIFICATE)
     more = {"timeout": 10.0, "private": ["127.0.0.1"], "resolve": answers("127.0.0.1")}
-    knowing, plain = Sender(**more, trust=trust), Sender(**more)
+    knowing, plain = WebhookRequestSender(**more, trust=trust), WebhookRequestSender(**more)
     with listen(secure=True) as receiver:
         good = await knowing.send(receiver.url("/hook", "hook.example"), b"{}", {})
         for sender, host in ((knowing, "other.example"), (plain, "hook.example")):
-            with pytest.raises(NotSent, match="its certificate is not valid"):
+            with pytest.raises(DeliveryNotSent, match="its certificate is not valid"):
                 await sender.send(receiver.url("/hook", host), b"{}", {})
         await knowing.close()
         await plain.close()
@@ -182,7 +182,7 @@ async def test_the_environments_proxies_are_not_used(monkeypatch: pytest.MonkeyP
             monkeypatch.setenv(name, proxy.url(""))
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
-        sender = Sender(timeout=5.0, private=["127.0.0.1"])
+        sender = WebhookRequestSender(timeout=5.0, private=["127.0.0.1"])
         answer = await sender.send(receiver.url(), b"{}", {})
         await sender.close()
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from telecine.engine.accounts.keys import Scope
-from telecine.facts import Answer, Brief, Done, Kept, Lease, Mode, Shelved, Word, WorkerId
+from telecine.facts import Brief, Done, KeptArtifact, Lease, LeaseOutcome, Mode, SettleReply, StoredArtifact, WorkerId
 from telecine.wire.registration import VERSION
 from telecine.wire.responses import AnswerMessage, BriefResponse, LeaseMessage
 from telecine.worker.http import HttpEngine, Server, ShutOutSignal
@@ -122,7 +122,7 @@ async def test_this_worker_works_for_a_later_server_that_sends_more_fields(tmp_p
         key, stored = await place.put(held(cut), "720p/00001.m4s", made, nowhere)
         brief = await words.brief(cut)
         digest = await place.digest(held(cut), key, nowhere)
-        [answer] = await words.settle([Word(cut.task_id, cut.token, Done())])
+        [answer] = await words.settle([LeaseOutcome(cut.task_id, cut.token, Done())])
         shelved = await words.artifacts(cut, ["cut"])
 
     assert (terms.version, terms.lease_ms, worker) == (VERSION, 20_000, WorkerId(1))
@@ -131,11 +131,11 @@ async def test_this_worker_works_for_a_later_server_that_sends_more_fields(tmp_p
     assert (orders.mode, orders.renewed) == (Mode.ACTIVE, ((1, 1), (2, 1)))
     assert (key, stored, digest) == ("1/cut@1/0/1/720p/00001.m4s", digest, stored)
     assert type(brief) is Brief
-    assert brief.kept["mark"] == Kept(name="mark", token=1, value={"n": [1, None]})
+    assert brief.kept["mark"] == KeptArtifact(name="mark", token=1, value={"n": [1, None]})
     assert (answer.accepted, answer.state) == (True, "done")
     assert [(type(one), one.stage, one.kept.name) for one in shelved] == [
-        (Shelved, "cut", "720p/00001.m4s"),
-        (Shelved, "cut", "mark"),
+        (StoredArtifact, "cut", "720p/00001.m4s"),
+        (StoredArtifact, "cut", "mark"),
     ]
 
 
@@ -154,4 +154,4 @@ async def test_a_request_with_an_unknown_field_is_refused(front: Front, path: st
 def test_leases_briefs_and_answers_are_on_the_wire_as_they_are_in_facts() -> None:
     assert set(LeaseMessage.model_fields) == set(Lease._fields)
     assert set(BriefResponse.model_fields) == {field.name for field in fields(Brief)}
-    assert set(AnswerMessage.model_fields) == set(Answer._fields)
+    assert set(AnswerMessage.model_fields) == set(SettleReply._fields)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from telecine.errors import HandlerStopped, LeaseLost, NotFound
-from telecine.facts import Done, Kept, Lease, Word
+from telecine.facts import Done, KeptArtifact, Lease, LeaseOutcome
 from telecine.worker.http.artifact_client import PART
 from tests.api.in_process_server import Front
 from tests.api.worker_client import FLOW, Hand, a_file, a_hand, held, nowhere, of
@@ -34,9 +34,9 @@ async def sent(hand: Hand, lease: Lease, name: str, data: bytes, **headers: str)
     return await hand.client.put(where, content=data, headers={SHA: sha(data), **headers})
 
 
-async def keep(hand: Hand, lease: Lease, name: str, data: bytes, folder: Path) -> Kept:
+async def keep(hand: Hand, lease: Lease, name: str, data: bytes, folder: Path) -> KeptArtifact:
     key, stored = await hand.words.place.put(held(lease), name, a_file(folder, data), nowhere)
-    kept = Kept(name=name, token=lease.token, key=key, size=stored.size, sha256=stored.sha256)
+    kept = KeptArtifact(name=name, token=lease.token, key=key, size=stored.size, sha256=stored.sha256)
     await hand.words.keep(lease.task_id, lease.token, [kept])
     return kept
 
@@ -208,7 +208,7 @@ async def test_a_key_that_is_none_is_as_absent_as_a_foreign_one(front: Front, ke
 async def test_whoever_lost_the_lease_stores_and_reads_nothing(front: Front, tmp_path: Path) -> None:
     hand, lease = await begun(front)
     kept = await keep(hand, lease, "film", b"good", tmp_path)
-    await hand.words.settle([Word(lease.task_id, lease.token, Done())])
+    await hand.words.settle([LeaseOutcome(lease.task_id, lease.token, Done())])
 
     refused = await sent(hand, lease, "more", b"bytes")
 
@@ -224,7 +224,7 @@ async def test_whoever_lost_the_lease_stores_and_reads_nothing(front: Front, tmp
 async def test_the_next_stage_reads_what_the_one_before_kept(front: Front, tmp_path: Path) -> None:
     hand, lease = await begun(front)
     kept = await keep(hand, lease, "film", b"good", tmp_path)
-    await hand.words.settle([Word(lease.task_id, lease.token, Done())])
+    await hand.words.settle([LeaseOutcome(lease.task_id, lease.token, Done())])
     join = await hand.take("request-2")
 
     [found] = await hand.words.artifacts(join, ["cut"])

@@ -9,7 +9,7 @@ from telecine.engine.accounts.keys import written
 from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.engine.maintenance.retention import Ages, retire
 from telecine.errors import LeaseLost, WorkerGone
-from telecine.facts import Done, Failed, Kept, Mode, Word
+from telecine.facts import Done, Failed, KeptArtifact, LeaseOutcome, Mode
 from tests.api.in_process_server import Front
 from tests.api.worker_client import FLOW, LANES, a_hand, holding, of, registration
 from tests.support.builders import a_flow
@@ -68,7 +68,7 @@ async def test_an_old_release_drains_and_keeps_what_it_has(front: Front) -> None
 
     orders = await hand.words.beat(hand.worker, [holding(lease)])
     more = await hand.words.claim(hand.worker, "request-2", LANES, 1)
-    [done] = await hand.words.settle([Word(lease.task_id, lease.token, Done())])
+    [done] = await hand.words.settle([LeaseOutcome(lease.task_id, lease.token, Done())])
 
     assert (orders.mode, orders.renewed, more, done.accepted) == (
         Mode.DRAINING,
@@ -201,7 +201,7 @@ async def test_a_handler_of_a_cancelled_job_keeps_nothing_more(front: Front) -> 
     await engine.jobs.cancel(job.job_id)
 
     with pytest.raises(LeaseLost) as lost:
-        await hand.words.keep(lease.task_id, lease.token, [Kept(name="x", token=lease.token, value=1)])
+        await hand.words.keep(lease.task_id, lease.token, [KeptArtifact(name="x", token=lease.token, value=1)])
     refused = await hand.refusal("complete", **of(lease))
     released = await hand.words.release([(lease.task_id, lease.token)])
 
@@ -215,7 +215,7 @@ async def test_a_worker_keeps_its_name_after_its_row_would_be_old(front: Front) 
     await engine.jobs.submit("film")
     hand = await a_hand(front, "attic")
     lease = await hand.take()
-    await hand.words.settle([Word(lease.task_id, lease.token, Failed("no"))])
+    await hand.words.settle([LeaseOutcome(lease.task_id, lease.token, Failed("no"))])
     await hand.words.retire(hand.worker)
     await front.bed.sql(f"update worker set gone_at = registered_at where id = {hand.worker}")
     front.parts.store.now = 4_000_000_000_000

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from telecine.errors import ArtifactDamaged, Rejected
-from telecine.facts import SECOND, Kept, Lease
+from telecine.facts import SECOND, KeptArtifact, Lease
 from telecine.worker.handlers.recorder import Recorder
 from telecine.worker.handlers.scratch import Scratch
 from telecine.world import World
@@ -75,7 +75,7 @@ async def test_the_size_is_checked_at_once(front: Front, bucket: Bucket, tmp_pat
 async def test_the_hash_is_checked_by_whoever_reads_it_first(front: Front, bucket: Bucket, tmp_path: Path) -> None:
     hand, lease = await begun(front, bucket)
     key, _ = await hand.words.place.put(held(lease), "film", a_file(tmp_path, b"four"), nowhere)
-    lie = Kept(name="film", token=lease.token, key=key, size=4, sha256="0" * 64)
+    lie = KeptArtifact(name="film", token=lease.token, key=key, size=4, sha256="0" * 64)
     await hand.words.keep(lease.task_id, lease.token, [lie])
     scratch = Scratch(tmp_path / "scratch", "ann")
     scratch.open()

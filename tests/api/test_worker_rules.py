@@ -8,7 +8,7 @@ import pytest
 
 from telecine.api import create_app
 from telecine.errors import LeaseLost, WorkerGone
-from telecine.facts import LEASE, SECOND, Done, Failed, Kept, Lease, Mode, Piece, Word
+from telecine.facts import LEASE, SECOND, Done, Failed, KeptArtifact, Lease, LeaseOutcome, Mode, Piece
 from telecine.wiring.server import open_house
 from tests.api.in_process_server import Front
 from tests.api.worker_client import FLOW, LANES, Hand, a_hand, holding, of
@@ -27,7 +27,7 @@ async def a_job(front: Front) -> AsyncIterator[int]:
 
 
 async def done(hand: Hand, lease: Lease) -> bool:
-    [answer] = await hand.words.settle([Word(lease.task_id, lease.token, Done())])
+    [answer] = await hand.words.settle([LeaseOutcome(lease.task_id, lease.token, Done())])
     return answer.accepted
 
 
@@ -44,7 +44,7 @@ async def test_rule_2_the_task_of_a_crashed_worker_goes_to_another_with_what_was
     async with a_job(front):
         ann, bob = await a_hand(front, "ann"), await a_hand(front, "bob")
         lost = await ann.take()
-        await ann.words.keep(lost.task_id, lost.token, [Kept(name="half", token=lost.token, value=50)])
+        await ann.words.keep(lost.task_id, lost.token, [KeptArtifact(name="half", token=lost.token, value=50)])
 
         await front.bed.lose(lost)
 
@@ -92,7 +92,7 @@ async def test_rule_5_work_for_special_machines_waits_for_one_but_not_for_ever(f
     plain = await a_hand(front, "plain")
     cut = await plain.take()
     piece = Piece(input=1, labels=("gpu",), patience=60 * SECOND, optional=True)
-    await plain.words.settle([Word(cut.task_id, cut.token, Done(plan={"join": [piece]}))])
+    await plain.words.settle([LeaseOutcome(cut.task_id, cut.token, Done(plan={"join": [piece]}))])
 
     early = await plain.words.claim(plain.worker, "request-2", LANES, 1)
     for _ in range(13):
@@ -141,7 +141,7 @@ async def test_rule_7_whoever_completes_after_the_claim_expired_is_refused_and_a
         current = await bob.take()
 
         with pytest.raises(LeaseLost):
-            await ann.words.keep(late.task_id, late.token, [Kept(name="x", token=late.token, value=1)])
+            await ann.words.keep(late.task_id, late.token, [KeptArtifact(name="x", token=late.token, value=1)])
         lost = await ann.refusal("complete", **of(late))
 
         assert (expired, kept, lost) == ((409, "lease_expired"), (409, "lease_expired"), (409, "lease_lost"))
@@ -182,10 +182,10 @@ async def test_rule_10_what_fails_beside_others_fails_alone_and_they_are_not_mad
     job = (await engine.jobs.submit("film")).job_id
     ann, bob = await a_hand(front, "ann"), await a_hand(front, "bob")
     cut = await ann.take()
-    await ann.words.settle([Word(cut.task_id, cut.token, Done(plan={"join": ["360p", "720p"]}))])
+    await ann.words.settle([LeaseOutcome(cut.task_id, cut.token, Done(plan={"join": ["360p", "720p"]}))])
     low, high = await ann.take("request-2"), await bob.take("request-2")
 
-    await bob.words.settle([Word(high.task_id, high.token, Failed("no memory"))])
+    await bob.words.settle([LeaseOutcome(high.task_id, high.token, Failed("no memory"))])
     first = await done(ann, low)
     front.bed.pass_time(60 * SECOND)
     again = await bob.take("request-3")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from telecine.facts import Brief, Done, Failed, Piece, Word
+from telecine.facts import Brief, Done, Failed, LeaseOutcome, Piece
 from telecine.worker.handlers.bench import HandlerBench
 from tests.api.in_process_server import ANY_DATABASE, Front
 from tests.api.worker_client import LANES, a_hand, holding
@@ -81,11 +81,11 @@ async def test_outcomes_with_values_that_are_only_truthy_reach_the_server(front:
     truthy: Any = 1
     plan = {"join": [Piece(input=1, optional=truthy), Piece(input=2, optional=truthy)]}
 
-    [said] = await hand.words.settle([Word(cut.task_id, cut.token, Done(plan=plan, publish=truthy))])
+    [said] = await hand.words.settle([LeaseOutcome(cut.task_id, cut.token, Done(plan=plan, publish=truthy))])
     first, second = await hand.words.claim(hand.worker, "request-2", LANES, 2)
     outcomes = [
-        Word(first.task_id, first.token, Failed("no", permanent=truthy)),
-        Word(second.task_id, second.token, Done(stop=truthy)),
+        LeaseOutcome(first.task_id, first.token, Failed("no", permanent=truthy)),
+        LeaseOutcome(second.task_id, second.token, Done(stop=truthy)),
     ]
     ends = await hand.words.settle(outcomes)
 

@@ -9,7 +9,7 @@ import pytest
 
 from telecine.engine.leases.remote_workers import RemoteWorkers
 from telecine.errors import ArtifactDamaged
-from telecine.facts import Kept, Lease
+from telecine.facts import KeptArtifact, Lease
 from telecine.worker.handlers.recorder import Recorder
 from telecine.world import World
 from tests.api.in_process_server import Front
@@ -51,7 +51,7 @@ def inspected(front: Front) -> list[bytes]:
     """What the inspector of the flow has seen."""
     seen: list[bytes] = []
 
-    async def inspect(lease: Lease, kept: Kept, read: Any) -> None:
+    async def inspect(lease: Lease, kept: KeptArtifact, read: Any) -> None:
         seen.append(await read(kept))
 
     front.house.inspectors = {"film": inspect}
@@ -65,9 +65,9 @@ async def begun(front: Front) -> tuple[Hand, Lease]:
     return hand, await hand.take()
 
 
-async def uploaded(hand: Hand, lease: Lease, folder: Path, name: str = "720p/1.m4s") -> Kept:
+async def uploaded(hand: Hand, lease: Lease, folder: Path, name: str = "720p/1.m4s") -> KeptArtifact:
     key, stored = await hand.words.place.put(held(lease), name, a_file(folder, SEGMENT), nowhere)
-    return Kept(name=name, token=lease.token, key=key, size=stored.size, sha256=stored.sha256)
+    return KeptArtifact(name=name, token=lease.token, key=key, size=stored.size, sha256=stored.sha256)
 
 
 async def test_a_segment_costs_one_lease_and_two_hashes(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from telecine.facts import Done, Failed, Kept, Line, Mode, Piece, Word
+from telecine.facts import Done, Failed, KeptArtifact, LeaseOutcome, LogEntry, Mode, Piece
 from telecine.worker.engine_api import EngineApi
 from telecine.worker.local_engine import LocalEngine
 from telecine.worker_facts import Totals
@@ -36,18 +36,21 @@ async def test_a_whole_job_is_told_the_same_on_both_ways(front: Front, open_word
     [cut] = await words.claim(worker, "request-1", LANES, 5)
     again = await words.claim(worker, "request-1", LANES, 5)
     orders = await words.beat(worker, [holding(cut, progress=0.5, note="half")], Totals(load=1))
-    await words.keep(cut.task_id, cut.token, [Kept(name="mark", token=cut.token, value={"n": [1, None]})])
-    line = Line(task_id=cut.task_id, token=cut.token, message="ran", kind="step", data={"exit_code": 0})
+    await words.keep(cut.task_id, cut.token, [KeptArtifact(name="mark", token=cut.token, value={"n": [1, None]})])
+    line = LogEntry(task_id=cut.task_id, token=cut.token, message="ran", kind="step", data={"exit_code": 0})
     await words.log([line])
     brief = await words.brief(cut)
     pieces = {"join": [{"n": 1}, Piece(input=2, optional=True), Piece(input=3)]}
-    word = Word(cut.task_id, cut.token, Done(result="cut", plan=pieces, facts={"seen": True}))
+    word = LeaseOutcome(cut.task_id, cut.token, Done(result="cut", plan=pieces, facts={"seen": True}))
     [said], [repeated] = await words.settle([word]), await words.settle([word])
     joins = await words.claim(worker, "request-2", LANES, 5)
     shelved = await words.artifacts(joins[0], ["cut"])
     released = await words.release([(joins[0].task_id, joins[0].token)], "no time")
     others = await words.settle(
-        [Word(joins[1].task_id, joins[1].token, Failed("no", permanent=True)), Word(joins[2].task_id, 9, Done())]
+        [
+            LeaseOutcome(joins[1].task_id, joins[1].token, Failed("no", permanent=True)),
+            LeaseOutcome(joins[2].task_id, 9, Done()),
+        ]
     )
     await words.set_mode(worker, Mode.DRAINING)
     drained = await words.claim(worker, "request-3", LANES, 5)
@@ -132,7 +135,7 @@ async def test_two_workers_do_not_touch_what_the_other_holds(front: Front) -> No
     released = (await bob.post("release", leases=[[lease.task_id, lease.token]])).json()["answers"]
     settled = (await bob.post("settle", words=[of(lease, done={})])).json()["answers"]
     beaten = await bob.words.beat(bob.worker, [holding(lease)])
-    await bob.words.log([Line(task_id=lease.task_id, token=lease.token, message="I was here")])
+    await bob.words.log([LogEntry(task_id=lease.task_id, token=lease.token, message="I was here")])
 
     assert set(refusals.values()) == {(409, "lease_lost")}
     assert [one["code"] for one in (*released, *settled)] == ["lease_lost", "lease_lost"]

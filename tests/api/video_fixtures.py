@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from telecine.facts import Done, Kept, Lease
+from telecine.facts import Done, KeptArtifact, Lease
 from tests.api.in_process_server import Front
 from tests.support.builders import a_flow
 
@@ -40,7 +40,7 @@ async def keep(front: Front, lease: Lease, name: str, data: bytes) -> None:
         file.write(data)
         file.flush()
         await front.house.artifacts.put(key, Path(file.name))
-    kept = Kept(name=name, token=lease.token, key=key, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+    kept = KeptArtifact(name=name, token=lease.token, key=key, size=len(data), sha256=hashlib.sha256(data).hexdigest())
     await front.parts.engine.keep(lease.task_id, lease.token, [kept])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from telecine.engine.accounts.keys import Scope
-from telecine.facts import Holding, Lease, WorkerId
+from telecine.facts import HeldLease, Lease, WorkerId
 from telecine.worker.attempts import Attempt
 from telecine.worker.http import HttpEngine, Server, ShutOutSignal
 from telecine.worker_facts import Registration
@@ -85,8 +85,8 @@ def of(lease: Lease, **more: Any) -> dict[str, Any]:
     return {"task_id": lease.task_id, "token": lease.token, **more}
 
 
-def holding(lease: Lease, **more: Any) -> Holding:
-    return Holding(task_id=lease.task_id, token=lease.token, **more)
+def holding(lease: Lease, **more: Any) -> HeldLease:
+    return HeldLease(task_id=lease.task_id, token=lease.token, **more)
 
 
 def nowhere(done: int, of: int) -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from telecine.engine.events.stream import EventBatch, Stream
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.audit import AuditFinding, Auditor
-from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece
+from telecine.facts import HOUR, Done, Failed, KeptArtifact, LogEntry, Piece
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.scene import ROWS, Scene, alone, played
 
@@ -60,8 +60,8 @@ async def rich(scene: Scene) -> None:
     await scene.enact(FILM)
     first = await scene.submit(key="k", subject=("movie", "7"))
     [look] = await scene.claim()
-    await scene.engine.keep(look.task_id, look.token, [Kept(name="seen", token=1, value=1)])
-    await scene.engine.log([Line(task_id=look.task_id, token=look.token, message="hello")])
+    await scene.engine.keep(look.task_id, look.token, [KeptArtifact(name="seen", token=1, value=1)])
+    await scene.engine.log([LogEntry(task_id=look.task_id, token=look.token, message="hello")])
     await scene.settle(look, Done(plan={"cut": [1, 2, Piece(input=3, optional=True)]}, publish=True))
     leases = {(lease.stage, lease.position): lease for lease in await scene.claim(9)}
     await scene.fail_for_good(leases["cut", 2])

@@ -3,7 +3,7 @@
 import pytest
 
 from telecine.engine import Submission
-from telecine.facts import Answer, Done, Fact, Failed, Lease, Released, State, Word
+from telecine.facts import Done, Fact, Failed, Lease, LeaseOutcome, Released, SettleReply, State
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 
@@ -12,8 +12,8 @@ LINE = a_flow("cut", "join")
 FLOWS = pytest.mark.parametrize("flow", [LONE, LINE], ids=["a job of one task", "a job of two tasks"])
 
 
-def a_word(lease: Lease, fact: Fact | None = None, token: int | None = None) -> Word:
-    return Word(lease.task_id, lease.token if token is None else token, Done() if fact is None else fact)
+def a_word(lease: Lease, fact: Fact | None = None, token: int | None = None) -> LeaseOutcome:
+    return LeaseOutcome(lease.task_id, lease.token if token is None else token, Done() if fact is None else fact)
 
 
 async def leases(bed: Bed, count: int, flow=LINE) -> list[Lease]:  # type: ignore[no-untyped-def]
@@ -22,7 +22,7 @@ async def leases(bed: Bed, count: int, flow=LINE) -> list[Lease]:  # type: ignor
     return await bed.claim(count)
 
 
-def refused(answer: Answer) -> str | None:
+def refused(answer: SettleReply) -> str | None:
     return None if answer.accepted else answer.code
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from telecine.errors import WorkerGone, WorkerRevoked
-from telecine.facts import LEASE, SECOND, Holding, Mode
+from telecine.facts import LEASE, SECOND, HeldLease, Mode
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.engine_fixture import Bed, pairs
 
@@ -119,7 +119,7 @@ async def test_a_lease_that_is_named_twice_is_renewed_once(bed: Bed) -> None:
 
 async def test_progress_and_note_are_kept_and_nothing_wipes_them_out(bed: Bed) -> None:
     lease, _ = await two_leases(bed)
-    await bed.engine.beat(bed.worker, [Holding(task_id=lease.task_id, token=1, progress=0.5, note="half")])
+    await bed.engine.beat(bed.worker, [HeldLease(task_id=lease.task_id, token=1, progress=0.5, note="half")])
 
     await bed.beaten(lease)
 
@@ -130,7 +130,9 @@ async def test_progress_and_note_are_kept_and_nothing_wipes_them_out(bed: Bed) -
 @pytest.mark.parametrize("progress", [5e-324, 1e-50, 1e-46, 1e-39, Fraction(1, 3), -1e-50, 1e300])
 async def test_whatever_one_handler_calls_progress_costs_no_lease(bed: Bed, progress: float) -> None:
     leases = await two_leases(bed)
-    held = [Holding(task_id=lease.task_id, token=1, progress=progress if n else 0.5) for n, lease in enumerate(leases)]
+    held = [
+        HeldLease(task_id=lease.task_id, token=1, progress=progress if n else 0.5) for n, lease in enumerate(leases)
+    ]
 
     orders = await bed.engine.beat(bed.worker, held)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from telecine.dispatch.postgres import PostgresBell
-from telecine.dispatch.redis_subscriber import Ear
+from telecine.dispatch.redis_subscriber import RedisSubscriber
 from telecine.dispatch.task_end import end
 from telecine.world import World
 from tests.support.redis import PrivateRedis
@@ -67,7 +67,7 @@ def test_a_cancellation_that_a_library_loses_is_said_again() -> None:
 def test_an_ear_ends_whenever_it_is_closed(turns: int, a_redis: PrivateRedis) -> None:
     async def scene() -> None:
         async with asyncio.timeout(20):
-            ear = Ear(a_redis.url, {"news": lambda: None}, me="me", timeout=1.0, dice=random.Random(turns))
+            ear = RedisSubscriber(a_redis.url, {"news": lambda: None}, me="me", timeout=1.0, dice=random.Random(turns))
             ear.listen()
             for _ in range(turns):
                 await asyncio.sleep(0)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.errors import NotFound, WrongState
-from telecine.facts import Done, Released, Word
+from telecine.facts import Done, LeaseOutcome, Released
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 
@@ -118,7 +118,7 @@ async def test_cancel_and_settle_at_once_end_in_one_of_two_ways(bed: Bed) -> Non
         lease = await bed.take()
 
         [answer], cancelled = await asyncio.gather(
-            other.settle([Word(lease.task_id, lease.token, Done())]),
+            other.settle([LeaseOutcome(lease.task_id, lease.token, Done())]),
             bed.engine.jobs.cancel(job_id),
             return_exceptions=True,
         )

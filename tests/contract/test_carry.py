@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.engine.maintenance.retention import Ages
-from telecine.facts import DAY, Done, Kept, Lease, Shelved, Word
+from telecine.facts import DAY, Done, KeptArtifact, Lease, LeaseOutcome, StoredArtifact
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 from tests.support.retention import retire_all
@@ -18,17 +18,19 @@ async def a_version(bed: Bed, *keys: str, carry: tuple[int, ...] = (), subject: 
     """A job that keeps these files and publishes them."""
     await bed.submit(subject=subject)
     lease = await bed.take()
-    items = [Kept(name=f"name of {key}", token=1, key=key, size=1, sha256=key, facts={"of": key}) for key in keys]
+    items = [
+        KeptArtifact(name=f"name of {key}", token=1, key=key, size=1, sha256=key, facts={"of": key}) for key in keys
+    ]
     await bed.engine.keep(lease.task_id, lease.token, items)
     assert (await bed.done(lease, publish=True, carry=carry)).state == "done"
     return lease
 
 
-async def shown(bed: Bed, lease: Lease) -> list[Shelved]:
+async def shown(bed: Bed, lease: Lease) -> list[StoredArtifact]:
     return await bed.engine.published(lease)
 
 
-def keys_of(shelved: list[Shelved]) -> list[str | None]:
+def keys_of(shelved: list[StoredArtifact]) -> list[str | None]:
     return [one.kept.key for one in shelved]
 
 
@@ -36,7 +38,7 @@ async def test_a_subject_shows_the_files_of_its_current_version_with_their_place
     await bed.enact(FILM)
     await bed.submit(subject=MOVIE)
     first = await bed.take()
-    await bed.engine.keep(first.task_id, 1, [Kept(name="at", token=1, value=1)])
+    await bed.engine.keep(first.task_id, 1, [KeptArtifact(name="at", token=1, value=1)])
     before = await shown(bed, first)
     await bed.done(first)
 
@@ -102,7 +104,7 @@ async def test_what_is_not_of_the_same_subject_cannot_be_carried(bed: Bed, whose
     other = await a_version(bed, "other", subject=("movie", "8"))
     await bed.submit(subject=MOVIE)
     lease = await bed.take()
-    await bed.engine.keep(lease.task_id, 1, [Kept(name="own", token=1, key="own", size=1, sha256="s")])
+    await bed.engine.keep(lease.task_id, 1, [KeptArtifact(name="own", token=1, key="own", size=1, sha256="s")])
     [own] = await bed.engine.artifacts(lease, [])
     id_ = {"nobody": 10**9, "another subject": (await shown(bed, other))[0].id, "no version": own.id}[whose]
 
@@ -121,7 +123,7 @@ async def test_the_same_outcome_again_gets_the_same_answer_and_another_carry_doe
     ids = tuple(one.id for one in await shown(bed, await a_version(bed, "a", "b")))
     await bed.submit(subject=MOVIE)
     lease = await bed.take()
-    words = [Word(lease.task_id, 1, Done(publish=True, carry=carry)) for carry in (ids, ids, ids[:1])]
+    words = [LeaseOutcome(lease.task_id, 1, Done(publish=True, carry=carry)) for carry in (ids, ids, ids[:1])]
 
     answers = [(await bed.engine.settle([word]))[0] for word in words]
 
@@ -140,7 +142,7 @@ async def test_a_version_that_is_freed_while_another_carries_from_it_costs_no_fi
     lease = await bed.take()
     other = await bed.another_engine()
 
-    publishing = other.settle([Word(lease.task_id, 1, Done(publish=True, carry=(a.id,)))])
+    publishing = other.settle([LeaseOutcome(lease.task_id, 1, Done(publish=True, carry=(a.id,)))])
     [[answer], gone] = await asyncio.gather(publishing, retire_all(bed, Ages(versions=0)))
 
     named = {row["key"] for row in await bed.sql("select key from artifact")}
@@ -152,7 +154,9 @@ async def test_a_version_that_is_freed_while_another_carries_from_it_costs_no_fi
 
 
 async def kept_two(bed: Bed, lease: Lease) -> list[int]:
-    items = [Kept(name=name, token=1, key=f"{lease.stage} {name}", size=1, sha256=name) for name in ("film", "work")]
+    items = [
+        KeptArtifact(name=name, token=1, key=f"{lease.stage} {name}", size=1, sha256=name) for name in ("film", "work")
+    ]
     await bed.engine.keep(lease.task_id, 1, items)
     return [one.id for one in await bed.engine.artifacts(lease, [lease.stage])]
 
@@ -162,7 +166,7 @@ async def test_working_files_do_not_belong_to_the_version_and_are_freed_at_once(
     await bed.submit(subject=MOVIE)
     cut = await bed.take()
     both = await kept_two(bed, cut)
-    await bed.engine.keep(cut.task_id, 1, [Kept(name="at", token=1, value=1)])
+    await bed.engine.keep(cut.task_id, 1, [KeptArtifact(name="at", token=1, value=1)])
     await bed.done(cut)
     join = await bed.take()
     _, work = await kept_two(bed, join)

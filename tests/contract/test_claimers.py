@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.engine import Submission
-from telecine.facts import Done, Word
+from telecine.facts import Done, LeaseOutcome
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 
@@ -22,7 +22,7 @@ async def test_of_many_claimers_each_task_goes_to_one(bed: Bed, claimers: int, j
     )
     leases = [lease for some in claims for lease in some]
     answers = await asyncio.gather(
-        *(engines[n % 5].settle([Word(lease.task_id, lease.token, Done())]) for n, lease in enumerate(leases))
+        *(engines[n % 5].settle([LeaseOutcome(lease.task_id, lease.token, Done())]) for n, lease in enumerate(leases))
     )
 
     assert len(leases) == len({lease.task_id for lease in leases}) == jobs
@@ -41,7 +41,7 @@ async def test_many_who_work_until_nothing_is_left_do_every_task_once(bed: Bed) 
         engine, worker, done = await bed.another_engine(), await bed.enlist(f"worker {n}"), 0
         for turn in range(1_000):
             leases = await engine.claim(worker, f"r{turn}", bed.lanes, 3)
-            answers = await engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
+            answers = await engine.settle([LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases])
             done += sum(answer.accepted for answer in answers)
             if not leases and await bed.count("job", "outcome is null") == 0:
                 break

@@ -8,7 +8,7 @@ import pytest
 from telecine.artifacts import Artifacts
 from telecine.engine.maintenance.artifact_gc import clear, put_freed
 from telecine.engine.maintenance.retention import Ages
-from telecine.facts import DAY, Kept, Lease
+from telecine.facts import DAY, KeptArtifact, Lease
 from telecine.worker.housekeeping import ArtifactTrash
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
@@ -34,7 +34,7 @@ async def keep(bed: Bed, artifacts: Artifacts, lease: Lease, name: str) -> str:
     """As a worker does it: first the bytes, then the record."""
     key = f"{lease.job_id}/cut@1/0/{lease.token}/{name}"
     await put(artifacts, key)
-    await bed.engine.keep(lease.task_id, lease.token, [Kept(name=name, token=0, key=key, size=4, sha256="ab")])
+    await bed.engine.keep(lease.task_id, lease.token, [KeptArtifact(name=name, token=0, key=key, size=4, sha256="ab")])
     return key
 
 

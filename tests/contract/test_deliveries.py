@@ -7,7 +7,7 @@ import pytest
 
 from telecine.engine.webhooks import delivery_builder
 from telecine.engine.webhooks.deliveries import Deliveries, DueDelivery
-from telecine.engine.webhooks.subscriptions import NewWebhook, WebhookRequest, Webhooks
+from telecine.engine.webhooks.subscriptions import CreatedWebhook, WebhookRequest, Webhooks
 from telecine.store import Ask, Steps
 from telecine.world import World
 from tests.contract.test_all_or_nothing import Cut, cut
@@ -24,7 +24,7 @@ def mail(bed: Bed) -> Deliveries:
     return Deliveries(bed.store, World())
 
 
-async def hook(bed: Bed, url: str = HOOK, owner: str = "ada", **more: Any) -> NewWebhook:
+async def hook(bed: Bed, url: str = HOOK, owner: str = "ada", **more: Any) -> CreatedWebhook:
     return await Webhooks(bed.store, World()).add(WebhookRequest(url=url, owner=owner, **more))
 
 

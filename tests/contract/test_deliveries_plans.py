@@ -8,7 +8,7 @@ from typing import Any
 from telecine.store.postgres import Postgres
 from telecine.store.sqlite import connect
 from telecine.store.statements import load
-from tests.contract.test_views_plans import DAY, FOREVER, MOST_ROWS, MOST_STEPS, SOME, work
+from tests.contract.test_views_plans import DAY, FOREVER, MAX_ROWS, MAX_STEPS, SOME, work
 from tests.fault.worker_processes import until
 from tests.support.builders import NOW
 from tests.support.scene import Scene, alone
@@ -95,7 +95,7 @@ async def test_no_statement_of_the_postman_works_through_a_heap(scene: Scene) ->
 
     found = [(name, params, (await work(scene, (name, params)))[name]) for name, params in STATEMENTS]
 
-    most = MOST_ROWS if scene.is_postgres else MOST_STEPS
+    most = MAX_ROWS if scene.is_postgres else MAX_STEPS
     assert [one for one in found if one[2] > most] == []
 
 

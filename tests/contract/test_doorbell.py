@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from telecine.dispatch import postgres
-from telecine.dispatch.postgres import SPACING, Mouth, PostgresBell
+from telecine.dispatch.postgres import SPACING, NotifySender, PostgresBell
 from telecine.engine import Engine, Submission
 from telecine.errors import BadSpec
 from telecine.settings import Settings
@@ -59,13 +59,13 @@ async def house(scene: Scene, patch: pytest.MonkeyPatch) -> AsyncIterator[House]
     own, other = [PostgresBell(scene.url, World()) for n in range(2)]
     home = House(Engine(store, bell=own), own, other)
     await home.engine.jobs.register(SONG)
-    say = Mouth._said
+    say = NotifySender._said
 
-    async def heard(mouth: Mouth) -> bool:
+    async def heard(mouth: NotifySender) -> bool:
         home.spoken.append(time.monotonic())
         return await say(mouth)
 
-    patch.setattr(Mouth, "_said", heard)
+    patch.setattr(NotifySender, "_said", heard)
     store.doorbell = own
     try:
         assert await other.probe()

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.engine.leases import settle as settling
-from telecine.facts import Done, Failed, Piece, Status, Word
+from telecine.facts import Done, Failed, LeaseOutcome, Piece, Status
 from telecine.json_limits import MAX_PIECES
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.engine_fixture import Bed, named
@@ -65,7 +65,7 @@ async def test_the_last_two_positions_ending_at_once_open_the_next_stage_once(be
     first, second = await bed.claim(2)
     other = await bed.another_engine()
 
-    await asyncio.gather(bed.done(first), other.settle([Word(second.task_id, second.token, Done())]))
+    await asyncio.gather(bed.done(first), other.settle([LeaseOutcome(second.task_id, second.token, Done())]))
 
     assert await bed.states(job_id) == ["done", "done", "done", "ready"]
     assert (await bed.events(job_id)).count("stage.ready") == 2
@@ -149,7 +149,7 @@ async def test_an_error_and_a_retry_in_one_batch_leave_nothing_behind(bed: Bed) 
         job_id = await planned(bed, 1, 2)
         leases = await bed.claim(2)
         facts = [Failed("again"), Failed("never", permanent=True)]
-        words = [Word(lease.task_id, lease.token, fact) for lease, fact in zip(leases, facts, strict=True)]
+        words = [LeaseOutcome(lease.task_id, lease.token, fact) for lease, fact in zip(leases, facts, strict=True)]
 
         answers = await bed.engine.settle(words[::-1] if order else words)
 
@@ -184,8 +184,8 @@ async def test_a_plan_and_an_error_in_one_batch_lose_nothing(bed: Bed) -> None:
 
     await bed.engine.settle(
         [
-            Word(plan.task_id, 1, Done(plan={"cut": ["a", "b"]})),
-            Word(check.task_id, 1, Failed("never", permanent=True)),
+            LeaseOutcome(plan.task_id, 1, Done(plan={"cut": ["a", "b"]})),
+            LeaseOutcome(check.task_id, 1, Failed("never", permanent=True)),
         ]
     )
     failed = await bed.status(job_id)
@@ -290,7 +290,7 @@ async def test_a_job_has_a_limited_number_of_tasks_however_many_plans_it_has(
     await bed.done(await bed.take(), plan={"more": [1, 2, 3]})
     first, second, _ = await bed.claim(3)
     answers = await bed.engine.settle(
-        [Word(lease.task_id, lease.token, Done(plan={"cut": [None] * 4})) for lease in (first, second)]
+        [LeaseOutcome(lease.task_id, lease.token, Done(plan={"cut": [None] * 4})) for lease in (first, second)]
     )
 
     assert [answer.state for answer in answers] == ["done", "error"]

@@ -9,7 +9,7 @@ from telecine.engine.jobs import delete_subject
 from telecine.engine.jobs.delete_subject import clear_gone, delete
 from telecine.engine.maintenance.artifact_gc import clear
 from telecine.errors import LeaseLost, NotFound
-from telecine.facts import DAY, Done, Kept, Lease
+from telecine.facts import DAY, Done, KeptArtifact, Lease
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 
@@ -18,7 +18,7 @@ WHO = ("video", "f1")
 
 
 async def keep(bed: Bed, lease: Lease, *keys: str) -> None:
-    items = [Kept(name=key, token=lease.token, key=key, size=1, sha256="ab") for key in keys]
+    items = [KeptArtifact(name=key, token=lease.token, key=key, size=1, sha256="ab") for key in keys]
     await bed.engine.keep(lease.task_id, lease.token, items)
 
 

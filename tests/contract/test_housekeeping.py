@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from telecine.artifacts import Artifacts
 from telecine.engine.maintenance.retention import Ages
-from telecine.facts import DAY, MINUTE, Kept
+from telecine.facts import DAY, MINUTE, KeptArtifact
 from telecine.locks.sql import SqlLocks
 from telecine.store import ask
 from telecine.worker.housekeeping import LOCK, Housekeeper
@@ -39,7 +39,9 @@ async def test_an_old_job_goes_to_the_archive_and_its_bytes_go_away(scene: Scene
         source = Path(folder) / "source"
         source.write_text("la la la")
         stored = await Artifacts(f"{folder}/files").put("1/hum/song.txt", source)
-        kept = Kept(name="song.txt", token=lease.token, key="1/hum/song.txt", size=stored.size, sha256=stored.sha256)
+        kept = KeptArtifact(
+            name="song.txt", token=lease.token, key="1/hum/song.txt", size=stored.size, sha256=stored.sha256
+        )
         await scene.engine.keep(lease.task_id, lease.token, [kept])
         await scene.settle(lease)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from telecine.errors import MediaRefused, SourceUnreachable
-from telecine.media.inputs import Gate, download, reach
+from telecine.media.inputs import InputPolicy, download, reach
 from tests.support.web_server import Answer, Request, Site, serve
 
 FILM = bytes(range(251)) * 20_000  # some five megabytes
@@ -16,7 +16,7 @@ HASH = hashlib.sha256(FILM).hexdigest()
 MARK = '"first cut"'
 BREAK = 3 << 20
 
-OPEN = Gate(private=("127.0.0.0/8",), pause_seconds=0)
+OPEN = InputPolicy(private=("127.0.0.0/8",), pause_seconds=0)
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def site() -> Iterator[Site]:
         yield site
 
 
-def bring(source: str, path: Path, gate: Gate = OPEN) -> tuple[int, str]:
+def bring(source: str, path: Path, gate: InputPolicy = OPEN) -> tuple[int, str]:
     fetched = asyncio.run(download(source, path, gate))
     assert path.stat().st_size == fetched.size
     return fetched.size, fetched.sha256
@@ -165,7 +165,7 @@ def test_what_is_not_there_is_refused_without_its_secrets(status: int, code: str
 
 def test_too_large_a_film_is_refused_before_it_comes(site: Site, tmp_path: Path) -> None:
     site.pages["/film"] = a_film
-    narrow = Gate(private=OPEN.private, most_bytes=len(FILM) - 1)
+    narrow = InputPolicy(private=OPEN.private, most_bytes=len(FILM) - 1)
 
     with pytest.raises(MediaRefused, match=r"has 5\.0 MB, and at most 5\.0 MB are taken") as refused:
         bring(site.url("/film"), tmp_path / "film", narrow)
@@ -184,7 +184,7 @@ def test_too_large_a_film_that_hides_its_size_is_refused_while_it_comes(site: Si
             request.close_connection = True
 
     site.pages["/film"] = without_a_size
-    narrow = Gate(private=OPEN.private, most_bytes=8_000_000)
+    narrow = InputPolicy(private=OPEN.private, most_bytes=8_000_000)
 
     with pytest.raises(MediaRefused, match=r"at most 8\.0 MB are taken"):
         bring(site.url("/film"), tmp_path / "film", narrow)

@@ -9,7 +9,7 @@ import pytest
 
 from telecine.addresses import Resolve, is_public, resolve
 from telecine.errors import MediaRefused
-from telecine.media.inputs import Gate, download
+from telecine.media.inputs import InputPolicy, download
 from tests.support.web_server import Answer, Request, Site, serve
 
 FILM = b"a film, if a short one"
@@ -30,7 +30,7 @@ def to(location: str) -> Answer:
     return lambda request: request.say(302, Location=location)
 
 
-def bring(source: str, path: Path, gate: Gate) -> bytes:
+def bring(source: str, path: Path, gate: InputPolicy) -> bytes:
     asyncio.run(download(source, path, gate))
     return path.read_bytes()
 
@@ -54,7 +54,7 @@ def answers(names: dict[str, list[str]], *, then: str | None = None) -> Resolve:
 def test_an_address_inside_is_refused_however_it_is_written(host: str, site: Site, tmp_path: Path) -> None:
 
     with pytest.raises(MediaRefused, match="not on the public internet; list it in allow_private_sources") as refused:
-        bring(site.url("/film", host), tmp_path / "film", Gate(pause_seconds=0))
+        bring(site.url("/film", host), tmp_path / "film", InputPolicy(pause_seconds=0))
 
     assert refused.value.code == "source_private"
     assert site.asked == []
@@ -63,7 +63,7 @@ def test_an_address_inside_is_refused_however_it_is_written(host: str, site: Sit
 @pytest.mark.parametrize("target", ["http://localhost:{}/film", "http://169.254.169.254/latest", "//10.0.0.1/film"])
 def test_a_redirect_to_an_address_inside_is_refused(target: str, site: Site, tmp_path: Path) -> None:
     site.pages["/door"] = to(target.format(site.port))
-    gate = Gate(private=("door.example",), pause_seconds=0, resolve=answers({"door.example": ["127.0.0.1"]}))
+    gate = InputPolicy(private=("door.example",), pause_seconds=0, resolve=answers({"door.example": ["127.0.0.1"]}))
 
     with pytest.raises(MediaRefused, match="not on the public internet"):
         bring(site.url("/door", "door.example"), tmp_path / "film", gate)
@@ -76,11 +76,11 @@ def test_a_redirect_to_anything_but_the_web_is_refused(target: str, site: Site, 
     site.pages["/door"] = to(target)
 
     with pytest.raises(MediaRefused, match="only http:// and https:// are asked"):
-        bring(site.url("/door"), tmp_path / "film", Gate(private=("127.0.0.1",)))
+        bring(site.url("/door"), tmp_path / "film", InputPolicy(private=("127.0.0.1",)))
 
 
 def test_one_address_inside_spoils_a_name_that_has_others_outside(site: Site, tmp_path: Path) -> None:
-    gate = Gate(pause_seconds=0, resolve=answers({"film.example": ["93.184.215.14", "127.0.0.1"]}))
+    gate = InputPolicy(pause_seconds=0, resolve=answers({"film.example": ["93.184.215.14", "127.0.0.1"]}))
 
     with pytest.raises(MediaRefused, match=r"film\.example is at 127\.0\.0\.1"):
         bring(site.url("/film", "film.example"), tmp_path / "film", gate)
@@ -89,7 +89,7 @@ def test_one_address_inside_spoils_a_name_that_has_others_outside(site: Site, tm
 def test_the_checked_address_is_the_one_that_is_asked(site: Site, tmp_path: Path) -> None:
     """A name server that answers otherwise the second time is not asked a second time."""
     lying = answers({"film.example": ["127.0.0.1"]}, then="127.66.66.66")
-    gate = Gate(private=("127.0.0.1",), pause_seconds=0, resolve=lying)
+    gate = InputPolicy(private=("127.0.0.1",), pause_seconds=0, resolve=lying)
 
     assert bring(site.url("/film", "film.example"), tmp_path / "film", gate) == FILM
 
@@ -97,14 +97,14 @@ def test_the_checked_address_is_the_one_that_is_asked(site: Site, tmp_path: Path
 
 
 def test_a_host_whose_first_address_is_dead_is_asked_at_the_next(site: Site, tmp_path: Path) -> None:
-    gate = Gate(private=("film.example",), resolve=answers({"film.example": ["127.0.0.2", "127.0.0.1"]}))
+    gate = InputPolicy(private=("film.example",), resolve=answers({"film.example": ["127.0.0.2", "127.0.0.1"]}))
 
     assert bring(site.url("/film", "film.example"), tmp_path / "film", gate) == FILM
 
 
 @pytest.mark.parametrize("allowed", ["127.0.0.1", "127.0.0.0/8", "LocalHost"])
 def test_what_the_operator_allows_may_be_asked(allowed: str, site: Site, tmp_path: Path) -> None:
-    gate = Gate(private=(allowed,), resolve=answers({"localhost": ["127.0.0.1"]}))
+    gate = InputPolicy(private=(allowed,), resolve=answers({"localhost": ["127.0.0.1"]}))
 
     assert bring(site.url("/film", "localhost"), tmp_path / "film", gate) == FILM
 

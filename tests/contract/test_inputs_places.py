@@ -14,14 +14,14 @@ import pytest
 from obstore.store import S3Store
 
 from telecine.errors import MediaRefused
-from telecine.media.inputs import Gate, LocalFile, download, hash_file, is_remote, open_input, reach
+from telecine.media.inputs import InputPolicy, LocalFile, download, hash_file, is_remote, open_input, reach
 from tests.support.s3 import BUCKET, KEY, SECRET, Bucket, serve_s3
 
 FILM = bytes(range(251)) * 20_000  # some five megabytes
 HASH = hashlib.sha256(FILM).hexdigest()
 
 
-def bring(source: str, path: Path, gate: Gate) -> tuple[int, str]:
+def bring(source: str, path: Path, gate: InputPolicy) -> tuple[int, str]:
     fetched = asyncio.run(download(source, path, gate))
     assert path.stat().st_size == fetched.size
     return fetched.size, fetched.sha256
@@ -43,7 +43,7 @@ def test_a_local_file_is_hashed_where_it_lies(tmp_path: Path) -> None:
 def test_a_local_file_that_was_written_to_or_replaced_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "film"
     path.write_bytes(FILM)
-    before = open_input(str(path), Gate())
+    before = open_input(str(path), InputPolicy())
     assert isinstance(before, LocalFile)
     before.check_unchanged()
 
@@ -65,14 +65,14 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
 
     for name, sentence in (("pipe", "not a plain file"), (".", "not a plain file"), ("none", "No such file")):
         with pytest.raises(MediaRefused, match=sentence):
-            open_input(str(tmp_path / name), Gate())
+            open_input(str(tmp_path / name), InputPolicy())
 
 
 def test_a_path_is_local_and_an_address_is_not() -> None:
     assert [is_remote(source) for source in ("film.mkv", "/a/b", "C:\\film", "a:b")] == [False] * 4
     assert [is_remote(source) for source in ("http://x/y", "s3://a/b", "FTP://x")] == [True] * 3
     with pytest.raises(MediaRefused, match="ftp:// is no place for a source"):
-        open_input("FTP://example.com/film", Gate())
+        open_input("FTP://example.com/film", InputPolicy())
 
 
 # -- Buckets ------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
         yield bucket
 
 
-def reaching(bucket: Bucket, secret: str = SECRET) -> Gate:
+def reaching(bucket: Bucket, secret: str = SECRET) -> InputPolicy:
     opened = partial(
         S3Store.from_url,
         endpoint=bucket.endpoint,
@@ -94,7 +94,7 @@ def reaching(bucket: Bucket, secret: str = SECRET) -> Gate:
         client_options={"allow_http": True},
         retry_config={"max_retries": 0},
     )
-    return Gate(bucket=opened, pause_seconds=0)
+    return InputPolicy(bucket=opened, pause_seconds=0)
 
 
 def put(bucket: Bucket, key: str) -> None:
@@ -143,4 +143,4 @@ def test_a_wrong_key_to_a_bucket_is_refused(bucket: Bucket, tmp_path: Path) -> N
 
 def test_without_access_to_s3_its_sources_are_refused() -> None:
     with pytest.raises(MediaRefused, match="no access to S3 is set up"):
-        open_input("s3://films/film.mkv", Gate())
+        open_input("s3://films/film.mkv", InputPolicy())

@@ -7,7 +7,7 @@ import pytest
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases.lease_operations import keep
 from telecine.errors import LeaseLost, StoreError
-from telecine.facts import LEASE, MINUTE, SECOND, Holding, Kept, Line, Released
+from telecine.facts import LEASE, MINUTE, SECOND, HeldLease, KeptArtifact, LogEntry, Released
 from telecine.store import Steps
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.engine_fixture import Bed
@@ -25,12 +25,12 @@ async def two_leases(bed: Bed) -> list:  # type: ignore[type-arg]
 # -- Keep ------------------------------------------------------------------------------------------
 
 
-def a_checkpoint(name: str = "at", value: object = 1) -> Kept:
-    return Kept(name=name, token=0, value=value)
+def a_checkpoint(name: str = "at", value: object = 1) -> KeptArtifact:
+    return KeptArtifact(name=name, token=0, value=value)
 
 
-def an_artifact(name: str = "a.m4s", sha: str = "abc") -> Kept:
-    return Kept(name=name, token=0, key=f"job/{sha}/{name}", size=5, sha256=sha, facts={"frames": 24})
+def an_artifact(name: str = "a.m4s", sha: str = "abc") -> KeptArtifact:
+    return KeptArtifact(name=name, token=0, key=f"job/{sha}/{name}", size=5, sha256=sha, facts={"frames": 24})
 
 
 async def test_what_is_kept_is_found_by_the_next_attempt(bed: Bed) -> None:
@@ -112,7 +112,7 @@ async def test_an_artifact_without_its_hash_is_refused(bed: Bed) -> None:
     lease, _ = await two_leases(bed)
 
     with pytest.raises(StoreError):
-        await bed.engine.keep(lease.task_id, 1, [Kept(name="a", token=0, key="k", size=1)])
+        await bed.engine.keep(lease.task_id, 1, [KeptArtifact(name="a", token=0, key="k", size=1)])
 
     assert await bed.count("artifact") == 0
 
@@ -152,10 +152,10 @@ async def test_lines_of_the_current_token_are_kept_and_others_dropped(bed: Bed) 
 
     await bed.engine.log(
         [
-            Line(task_id=lease.task_id, token=1, message="one"),
-            Line(task_id=lease.task_id, token=1, message="two", kind="step", level="error", data=step),
-            Line(task_id=lease.task_id, token=7, message="stale"),
-            Line(task_id=lease.task_id, token=1, message="x" * 5_000),
+            LogEntry(task_id=lease.task_id, token=1, message="one"),
+            LogEntry(task_id=lease.task_id, token=1, message="two", kind="step", level="error", data=step),
+            LogEntry(task_id=lease.task_id, token=7, message="stale"),
+            LogEntry(task_id=lease.task_id, token=1, message="x" * 5_000),
         ]
     )
 
@@ -173,9 +173,9 @@ async def test_words_that_no_database_can_hold_are_kept_as_far_as_they_can(bed: 
     lease, other = await two_leases(bed)
     bad = "a\x00b\ud800c"
 
-    await bed.engine.log([Line(task_id=lease.task_id, token=1, message=bad, data={"tail": bad})])
+    await bed.engine.log([LogEntry(task_id=lease.task_id, token=1, message=bad, data={"tail": bad})])
     await bed.engine.keep(lease.task_id, 1, [a_checkpoint(value={bad: [bad, float("nan")]})])
-    await bed.engine.beat(bed.worker, [Holding(task_id=lease.task_id, token=1, note=bad)])
+    await bed.engine.beat(bed.worker, [HeldLease(task_id=lease.task_id, token=1, note=bad)])
     answers = [await bed.done(lease, result={"title": bad}), await bed.fail(other, bad, code="bad")]
 
     good = "a\ufffdb\ufffdc"

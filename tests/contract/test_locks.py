@@ -11,7 +11,7 @@ import pytest
 
 from telecine.errors import BadSpec, LockHeld, LockLost, Unreachable
 from telecine.facts import SECOND, Millis
-from telecine.locks import Held, Locks
+from telecine.locks import HeldLock, Locks
 from telecine.locks.guard import lock
 from telecine.locks.sql import SqlLocks
 from telecine.store import ask
@@ -27,7 +27,7 @@ UNHURRIED = 1_500
 PATIENCE = 10.0
 
 
-async def taken(locks: Locks, name: str = "project:1", ttl: Millis = TTL, worker: str = "ann") -> Held:
+async def taken(locks: Locks, name: str = "project:1", ttl: Millis = TTL, worker: str = "ann") -> HeldLock:
     held = await locks.try_acquire(name, ttl, worker)
     assert held is not None
     return held
@@ -234,7 +234,7 @@ async def test_a_body_ends_although_the_cancel_of_its_refresh_was_lost(scene: Sc
     asked = asyncio.Event()
 
     class Lossy(SqlLocks):
-        async def refresh(self, held: Held, ttl: Millis) -> Held | None:
+        async def refresh(self, held: HeldLock, ttl: Millis) -> HeldLock | None:
             renewed = await super().refresh(held, ttl)
             asked.set()
             with suppress(asyncio.CancelledError):
@@ -265,7 +265,7 @@ async def test_when_nobody_answers_our_own_clock_ends_the_body_before_the_lock_e
     locks = locks_of(scene)
 
     class Deaf(SqlLocks):
-        async def refresh(self, held: Held, ttl: Millis) -> Held | None:
+        async def refresh(self, held: HeldLock, ttl: Millis) -> HeldLock | None:
             raise Unreachable("the line is dead")
 
     deaf = Deaf(partial(ask, scene.store), new_id=World().new_id)

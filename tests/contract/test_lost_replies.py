@@ -10,7 +10,7 @@ import pytest
 from telecine.engine import Engine
 from telecine.engine.leases import recovery
 from telecine.errors import Unreachable, WrongState
-from telecine.facts import Done, Fact, Failed, Kept, Released, Word
+from telecine.facts import Done, Fact, Failed, KeptArtifact, LeaseOutcome, Released
 from telecine.flow import Flow
 from telecine.store.open import open_store
 from telecine.world import World
@@ -77,7 +77,7 @@ async def test_a_settled_word_is_repeated_and_gets_its_answer(bed: Bed, flow: Fl
     async with far_away(bed, flow) as (engine, proxy):
         await bed.submit()
         [lease] = await engine.claim(bed.worker, "r", bed.lanes, 1)
-        word = [Word(lease.task_id, lease.token, fact)]
+        word = [LeaseOutcome(lease.task_id, lease.token, fact)]
         short = flow is LONE and isinstance(fact, Done)
         await lost(proxy, b"task.done\0" if short else COMMIT, engine.settle(word))
         committed = await bed.count("attempt")
@@ -94,7 +94,7 @@ async def test_a_checkpoint_is_kept_again(bed: Bed) -> None:
     async with far_away(bed, LONE) as (engine, proxy):
         await bed.submit()
         [lease] = await engine.claim(bed.worker, "r", bed.lanes, 1)
-        item = [Kept(name="at", token=1, value=7)]
+        item = [KeptArtifact(name="at", token=1, value=7)]
         await lost(proxy, COMMIT, engine.keep(lease.task_id, 1, item))
 
         await engine.keep(lease.task_id, 1, item)

@@ -9,7 +9,7 @@ import pytest
 
 from telecine.artifacts import Artifacts, S3Access, open_bucket
 from telecine.errors import ArtifactError, SourceUnreachable
-from telecine.media.inputs import Gate, reach
+from telecine.media.inputs import InputPolicy, reach
 
 
 class NoRole(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ async def test_artifacts_without_credentials_say_which_settings_are_missing(no_r
 
 
 async def test_a_source_without_credentials_says_which_settings_are_missing(no_role: str) -> None:
-    gate = Gate(bucket=lambda place: open_bucket(place, S3Access()))
+    gate = InputPolicy(bucket=lambda place: open_bucket(place, S3Access()))
 
     with pytest.raises(SourceUnreachable) as caught:
         await reach("s3://films/film.mkv", gate)

@@ -8,7 +8,7 @@ import pytest
 
 from telecine.engine import Submission
 from telecine.errors import BadSpec, Rejected, StoreError, WorkerRevoked
-from telecine.facts import HOUR, SECOND, Holding, Mode, Piece
+from telecine.facts import HOUR, SECOND, HeldLease, Mode, Piece
 from telecine.graph import from_json
 from telecine.store import Ask, Steps
 from telecine.store.open import open_store
@@ -89,7 +89,7 @@ async def test_progress_that_is_no_number_is_no_progress(bed: Bed) -> None:
     lease = await bed.take()
 
     for value in (math.nan, math.inf):
-        await bed.engine.beat(bed.worker, [Holding(task_id=lease.task_id, token=lease.token, progress=value)])
+        await bed.engine.beat(bed.worker, [HeldLease(task_id=lease.task_id, token=lease.token, progress=value)])
 
     assert (await bed.task(lease.task_id))["progress"] is None
 

@@ -13,7 +13,7 @@ import pytest
 
 from telecine.engine import Engine, Submission
 from telecine.errors import Unreachable
-from telecine.facts import Answer, Done, Lease, Word
+from telecine.facts import Done, Lease, LeaseOutcome, SettleReply
 from telecine.store.open import open_store
 from telecine.worker import outbox as module
 from telecine.worker.attempts import Attempt, HeldAttempts
@@ -51,7 +51,7 @@ class Counted:
         self._engine = engine
         self.batches: list[int] = []
 
-    async def settle(self, words: Sequence[Word]) -> list[Answer]:
+    async def settle(self, words: Sequence[LeaseOutcome]) -> list[SettleReply]:
         self.batches.append(len(words))
         return await self._engine.settle(words)
 
@@ -219,7 +219,7 @@ class Away:
         self.is_away = True
         self.batches: list[int] = []
 
-    async def settle(self, words: Sequence[Word]) -> list[Answer]:
+    async def settle(self, words: Sequence[LeaseOutcome]) -> list[SettleReply]:
         self.batches.append(len(words))
         if self.is_away:
             raise Unreachable("it is away")

@@ -28,8 +28,8 @@ INDEXES = {
     "untaken": {"task_patience"},
 }
 # As many rows as they want, with room for the walk through each lane and for the jobs beside the tasks.
-MOST_ROWS = 12 * HELD
-MOST_STEPS = 60_000
+MAX_ROWS = 12 * HELD
+MAX_STEPS = 60_000
 WHOLE = re.compile(r"SCAN (task|job|t|j)( |$)(?!USING|VIRTUAL|LEFT-JOIN)")
 
 
@@ -43,7 +43,7 @@ async def test_on_postgres_no_hot_statement_reads_more_than_it_wants(bed: Bed) -
             work = await work_on_postgres(bed, name, params, mode)
             if "task" in work.scanned or "job_row" in work.scanned:
                 wrong.append(f"{name}, {mode}: reads {work.scanned} as a whole")
-            if work.rows > MOST_ROWS:
+            if work.rows > MAX_ROWS:
                 wrong.append(f"{name}, {mode}: reads {work.rows} rows")
             if not INDEXES.get(name, set()) <= work.indexes:
                 wrong.append(f"{name}, {mode}: uses {sorted(work.indexes)}")
@@ -77,7 +77,7 @@ async def test_on_sqlite_no_hot_statement_reads_more_than_it_wants(bed: Bed) -> 
         said, steps = plan_on_sqlite(bed, name, params)
         whole = [line for line in said if WHOLE.match(line)]
         missed = [index for index in INDEXES.get(name, set()) - {"task_pkey"} if index not in str(said)]
-        if whole or missed or steps > MOST_STEPS:
+        if whole or missed or steps > MAX_STEPS:
             wrong.append(f"{name}: {steps} instructions, reads {whole} as a whole, does not use {missed}: {said}")
 
     assert wrong == []

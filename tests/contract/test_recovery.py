@@ -2,7 +2,7 @@
 
 import asyncio
 
-from telecine.facts import LEASE, MINUTE, SECOND, SWEEP, Expired, Lease, Word
+from telecine.facts import LEASE, MINUTE, SECOND, SWEEP, Expired, Lease, LeaseOutcome
 from telecine.world import Machine
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.engine_fixture import Bed
@@ -115,7 +115,7 @@ async def test_a_sweep_does_not_take_what_was_renewed_after_it_looked(bed: Bed) 
     bed.pass_time(LEASE - 1)
     await bed.beaten(lease)
 
-    [answer] = await bed.engine.settle([Word(lease.task_id, 1, Expired())])
+    [answer] = await bed.engine.settle([LeaseOutcome(lease.task_id, 1, Expired())])
 
     assert (answer.accepted, answer.code) == (False, "still_held")
     assert (await bed.task(lease.task_id))["losses"] == 0
@@ -148,7 +148,7 @@ async def test_two_sweepers_that_saw_the_same_lost_lease_count_one_loss(bed: Bed
     lease = await a_lease(bed)
     other = await bed.another_engine()
     bed.pass_time(LEASE)
-    word = [Word(lease.task_id, 1, Expired())]
+    word = [LeaseOutcome(lease.task_id, 1, Expired())]
 
     answers = await asyncio.gather(bed.engine.settle(word), other.settle(word))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from telecine.facts import Done, Word
+from telecine.facts import Done, LeaseOutcome
 from telecine.store.statements import load
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
@@ -151,7 +151,7 @@ async def test_everything_is_done_once_with_hints_as_without(bed: Bed) -> None:
         told.ids = [*tasks[turn : turn + 7], 99_999]
         leases = await bed.claim(3)
         seen += [lease.task_id for lease in leases]
-        await bed.engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
+        await bed.engine.settle([LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases])
 
     assert sorted(seen) == sorted(tasks)
     await bed.audited()

@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 from redis.asyncio import Redis
 
-from telecine.dispatch.hints import KEPT_SECONDS, MOMENT, MOST_KEPT, WALK_EVERY, Head, Hints
+from telecine.dispatch.hints import KEPT_SECONDS, MAX_KEPT, MOMENT, WALK_EVERY, Hints, LaneHead
 from telecine.dispatch.redis import RedisBell
-from telecine.dispatch.redis_pool import Away, Line
+from telecine.dispatch.redis_pool import RedisPool, RedisUnavailable
 from telecine.dispatch.redis_sender import Look
 from tests.fault.worker_processes import until
 from tests.support.lock_backends import line_to
@@ -31,7 +31,7 @@ def server() -> Iterator[PrivateRedis]:
 @asynccontextmanager
 async def hints_on(
     server: PrivateRedis, timeout: float = 10.0, moment: float = 10.0
-) -> AsyncIterator[tuple[Hints, Line]]:
+) -> AsyncIterator[tuple[Hints, RedisPool]]:
     line = line_to(server.url, timeout)
     try:
         yield Hints(line, uuid4().hex, moment=moment), line
@@ -53,7 +53,7 @@ async def bells_on(
             await bell.close()
 
 
-async def put(hints: Hints, line: Line, *heads: Head) -> None:
+async def put(hints: Hints, line: RedisPool, *heads: LaneHead) -> None:
     async def pipelined(redis: Redis) -> None:
         async with redis.pipeline(transaction=False) as pipeline:
             hints.offer(pipeline, heads)
@@ -62,14 +62,19 @@ async def put(hints: Hints, line: Line, *heads: Head) -> None:
     await line.do(pipelined)
 
 
-def heads(count: int, lane: str = LANE) -> list[Head]:
-    return [Head(lane, id_, rank=1_000 + id_) for id_ in range(1, count + 1)]
+def heads(count: int, lane: str = LANE) -> list[LaneHead]:
+    return [LaneHead(lane, id_, rank=1_000 + id_) for id_ in range(1, count + 1)]
 
 
 async def test_the_most_urgent_hint_of_all_lanes_is_taken_first(server: PrivateRedis) -> None:
     async with hints_on(server) as (hints, line):
         await put(
-            hints, line, Head(LANE, 1, rank=500), Head(OTHER, 2, rank=-7), Head(LANE, 10, 100), Head(LANE, 9, 100)
+            hints,
+            line,
+            LaneHead(LANE, 1, rank=500),
+            LaneHead(OTHER, 2, rank=-7),
+            LaneHead(LANE, 10, 100),
+            LaneHead(LANE, 9, 100),
         )
 
         assert await hints.take([LANE, OTHER], 3) == [2, 9, 10]
@@ -81,7 +86,7 @@ async def test_a_set_can_be_looked_at_counted_and_corrected(server: PrivateRedis
     async with hints_on(server) as (hints, line):
         await put(hints, line, *reversed(heads(5)))
 
-        assert await hints.peek(LANE, 2) == [Head(LANE, 1, 1_001), Head(LANE, 2, 1_002)]
+        assert await hints.peek(LANE, 2) == [LaneHead(LANE, 1, 1_001), LaneHead(LANE, 2, 1_002)]
         assert (await hints.remove(LANE, [1, 3, 99]), await hints.size(LANE)) == (2, 3)
 
         assert [head.id for head in await hints.peek(LANE)] == [2, 4, 5]
@@ -146,9 +151,9 @@ async def test_what_is_no_id_is_dropped(server: PrivateRedis) -> None:
 
 async def test_a_set_is_bounded_in_size_and_time(server: PrivateRedis) -> None:
     async with hints_on(server) as (hints, line):
-        await put(hints, line, *heads(MOST_KEPT + 50))
+        await put(hints, line, *heads(MAX_KEPT + 50))
 
-        assert await hints.size(LANE) == MOST_KEPT
+        assert await hints.size(LANE) == MAX_KEPT
         assert (await hints.peek(LANE, 1))[0].id == 1, "the least urgent ones went"
         assert 0 < server.say("TTL", hints.key(LANE)) <= KEPT_SECONDS
 
@@ -195,10 +200,10 @@ async def test_while_redis_is_away_nobody_asks_it_and_when_it_is_back_it_is_aske
             assert line.circuit.opened == 1
 
 
-async def _failed(line: Line) -> bool:
+async def _failed(line: RedisPool) -> bool:
     try:
         await line.do(lambda redis: redis.ping())
-    except Away:
+    except RedisUnavailable:
         return not line.is_open
     return False
 
@@ -229,10 +234,10 @@ async def test_a_copy_that_takes_no_writes_is_as_good_as_none() -> None:
             await until(given_up)
 
 
-async def _five(lanes: Sequence[str], wanted: int) -> Sequence[Head]:
+async def _five(lanes: Sequence[str], wanted: int) -> Sequence[LaneHead]:
     """Ids that nobody has seen before."""
     first = next(_numbers) * 5
-    return [Head(LANE, id_, rank=id_) for id_ in range(first, first + 5)]
+    return [LaneHead(LANE, id_, rank=id_) for id_ in range(first, first + 5)]
 
 
 async def _listening(bell: RedisBell) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from telecine.dispatch.hints import WALK_EVERY, Head
+from telecine.dispatch.hints import WALK_EVERY, LaneHead
 from telecine.dispatch.redis import RedisBell
 from telecine.engine import Registration
 from telecine.errors import BadSpec, Unreachable
-from telecine.facts import SECOND, Done, Lease, Word, WorkerId
+from telecine.facts import SECOND, Done, Lease, LeaseOutcome, WorkerId
 from telecine.flow import Flow
 from telecine.locks.redis import RedisLocks
 from telecine.locks.sql import SqlLocks
@@ -64,17 +64,17 @@ class Process:
         return await self.parts.engine.claim(self.worker, request, self.lanes, wanted)
 
     async def settle(self, *leases: Lease) -> None:
-        await self.parts.engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
+        await self.parts.engine.settle([LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases])
 
-    async def hinted(self, lane: str, count: int) -> list[Head]:
+    async def hinted(self, lane: str, count: int) -> list[LaneHead]:
         """Wait until a lane has so many hints; these."""
         hints = self.bell.hints
 
-        async def enough() -> list[Head] | bool:
+        async def enough() -> list[LaneHead] | bool:
             found = await hints.peek(lane, 100)
             return found if len(found) == count else False
 
-        found: list[Head] = await until(enough)
+        found: list[LaneHead] = await until(enough)
         return found
 
 

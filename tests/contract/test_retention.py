@@ -12,7 +12,7 @@ from telecine.engine.maintenance import retention
 from telecine.engine.maintenance.audit import Auditor
 from telecine.engine.maintenance.retention import NOTHING, Ages, Retired, retire_jobs
 from telecine.errors import NotFound
-from telecine.facts import DAY, Done, Failed, Kept, Lease, Line
+from telecine.facts import DAY, Done, Failed, KeptArtifact, Lease, LogEntry
 from telecine.store.open import open_store
 from tests.support.builders import a_flow, a_stage
 from tests.support.retention import count, retire_all
@@ -25,7 +25,7 @@ TABLES = ("job", "stage", "task", "attempt", "artifact", "job_log", "job_after")
 
 
 async def keep(scene: Scene, lease: Lease, *keys: str) -> None:
-    items = [Kept(name=key, token=lease.token, key=key, size=1, sha256="ab") for key in keys]
+    items = [KeptArtifact(name=key, token=lease.token, key=key, size=1, sha256="ab") for key in keys]
     await scene.engine.keep(lease.task_id, lease.token, items)
 
 
@@ -33,7 +33,7 @@ async def a_film(scene: Scene, *keys: str, publish: bool = False, subject: str =
     """A job that ran to its end and left these files."""
     job_id = await scene.submit(subject=("movie", subject), **options)
     [look] = await scene.claim()
-    await scene.engine.log([Line(task_id=look.task_id, token=look.token, message="looking")])
+    await scene.engine.log([LogEntry(task_id=look.task_id, token=look.token, message="looking")])
     await scene.settle(look, Done(plan={"cut": [{"n": 1}, {"n": 2}]}))
     cuts = await scene.claim(2)
     if keys:

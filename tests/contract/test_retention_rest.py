@@ -11,7 +11,7 @@ from telecine.engine.maintenance.retention import NOTHING, Ages
 from telecine.engine.maintenance.watch_folders import WatchedFiles
 from telecine.engine.queries import ownership
 from telecine.errors import KeyReused, NotFound, WrongState
-from telecine.facts import DAY, JobId, Line
+from telecine.facts import DAY, JobId, LogEntry
 from telecine.world import World
 from tests.support.builders import a_flow
 from tests.support.retention import count, retire_all
@@ -83,9 +83,9 @@ async def test_old_logs_go_although_their_job_stays(scene: Scene) -> None:
     await scene.enact(FILM)
     await scene.submit()
     [lease] = await scene.claim()
-    await scene.engine.log([Line(task_id=lease.task_id, token=1, message="old")])
+    await scene.engine.log([LogEntry(task_id=lease.task_id, token=1, message="old")])
     scene.pass_time(61 * DAY)
-    await scene.engine.log([Line(task_id=lease.task_id, token=1, message="new")])
+    await scene.engine.log([LogEntry(task_id=lease.task_id, token=1, message="new")])
 
     assert (await retire_all(scene)).logs == 1
     assert [row["message"] for row in await scene.sql("select message from job_log")] == ["new"]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from telecine.errors import DedupeTaken, VersionMismatch, WrongState
-from telecine.facts import MINUTE, Kept, Status
+from telecine.facts import MINUTE, KeptArtifact, Status
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.engine_fixture import Bed, named
 
@@ -102,7 +102,7 @@ async def test_what_was_kept_before_the_retry_is_still_there(bed: Bed) -> None:
     await bed.enact(a_flow("cut"))
     job_id = await bed.submit()
     lease = await bed.take()
-    await bed.engine.keep(lease.task_id, 1, [Kept(name="at", token=1, value=7)])
+    await bed.engine.keep(lease.task_id, 1, [KeptArtifact(name="at", token=1, value=7)])
     await bed.fail(lease, permanent=True)
 
     await bed.engine.jobs.retry(job_id)

@@ -5,7 +5,20 @@ import json
 import pytest
 
 from telecine.engine import Submission
-from telecine.facts import ERROR_CHARS, LEASE, SECOND, Answer, Done, Expired, Fact, Failed, Lease, Released, State, Word
+from telecine.facts import (
+    ERROR_CHARS,
+    LEASE,
+    SECOND,
+    Done,
+    Expired,
+    Fact,
+    Failed,
+    Lease,
+    LeaseOutcome,
+    Released,
+    SettleReply,
+    State,
+)
 from tests.support.builders import a_flow, a_stage
 from tests.support.engine_fixture import Bed
 
@@ -14,8 +27,8 @@ LINE = a_flow("cut", "join")
 FLOWS = pytest.mark.parametrize("flow", [LONE, LINE], ids=["a job of one task", "a job of two tasks"])
 
 
-def a_word(lease: Lease, fact: Fact | None = None, token: int | None = None) -> Word:
-    return Word(lease.task_id, lease.token if token is None else token, Done() if fact is None else fact)
+def a_word(lease: Lease, fact: Fact | None = None, token: int | None = None) -> LeaseOutcome:
+    return LeaseOutcome(lease.task_id, lease.token if token is None else token, Done() if fact is None else fact)
 
 
 async def leases(bed: Bed, count: int, flow=LINE) -> list[Lease]:  # type: ignore[no-untyped-def]
@@ -24,7 +37,7 @@ async def leases(bed: Bed, count: int, flow=LINE) -> list[Lease]:  # type: ignor
     return await bed.claim(count)
 
 
-def refused(answer: Answer) -> str | None:
+def refused(answer: SettleReply) -> str | None:
     return None if answer.accepted else answer.code
 
 
@@ -35,7 +48,7 @@ async def test_done_commits_once_with_its_history_and_its_event(bed: Bed, flow) 
 
     answer = await bed.done(lease, result={"frames": 24})
 
-    assert answer == Answer(lease.task_id, 1, True, "done", State.DONE)
+    assert answer == SettleReply(lease.task_id, 1, True, "done", State.DONE)
     task = await bed.task(lease.task_id)
     assert (task["state"], task["worker"], task["lease_until"], task["ended_at"]) == ("done", None, None, bed.now)
     [attempt] = await bed.attempts(lease.task_id)
@@ -114,7 +127,7 @@ async def test_a_late_worker_changes_nothing_that_others_have_taken_meanwhile(be
     [late] = await leases(bed, 1, flow)
     other, bob = await bed.another_engine(), await bed.enlist("bob")
     bed.pass_time(LEASE)
-    await other.settle([Word(late.task_id, 1, Expired())])
+    await other.settle([LeaseOutcome(late.task_id, 1, Expired())])
     [current] = await other.claim(bob, "r", bed.lanes, 1)
 
     answer = await bed.done(late)
@@ -122,7 +135,7 @@ async def test_a_late_worker_changes_nothing_that_others_have_taken_meanwhile(be
     task = await bed.task(late.task_id)
     assert refused(answer) == "lease_lost"
     assert (task["state"], task["token"], task["worker"]) == ("running", 2, bob)
-    [accepted] = await other.settle([Word(current.task_id, 2, Done())])
+    [accepted] = await other.settle([LeaseOutcome(current.task_id, 2, Done())])
     assert accepted.accepted
     await bed.audited()
 
@@ -144,7 +157,7 @@ async def test_a_worker_is_heard_until_the_end_of_its_lease_and_not_at_its_end(b
 async def test_a_word_about_an_unknown_task_or_a_future_token_is_refused(bed: Bed, flow) -> None:  # type: ignore[no-untyped-def]
     [lease] = await leases(bed, 1, flow)
 
-    answers = await bed.engine.settle([Word(10**9, 1, Done()), a_word(lease, token=2), a_word(lease, token=0)])
+    answers = await bed.engine.settle([LeaseOutcome(10**9, 1, Done()), a_word(lease, token=2), a_word(lease, token=0)])
 
     assert [refused(answer) for answer in answers] == ["lease_lost"] * 3
     assert (await bed.task(lease.task_id))["state"] == "running"

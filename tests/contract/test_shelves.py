@@ -3,7 +3,7 @@
 import pytest
 
 from telecine.errors import BadSpec
-from telecine.facts import Kept, Lease, Mode
+from telecine.facts import KeptArtifact, Lease, Mode
 from tests.support.builders import a_flow, a_stage
 from tests.support.engine_fixture import Bed
 
@@ -11,11 +11,11 @@ FANS = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("jo
 MOVIE = ("movie", "7")
 
 
-def a_file(name: str, key: str, **facts: object) -> Kept:
-    return Kept(name=name, token=0, key=key, size=len(key), sha256=f"sha of {key}", facts=dict(facts))
+def a_file(name: str, key: str, **facts: object) -> KeptArtifact:
+    return KeptArtifact(name=name, token=0, key=key, size=len(key), sha256=f"sha of {key}", facts=dict(facts))
 
 
-async def keep(bed: Bed, lease: Lease, *items: Kept) -> None:
+async def keep(bed: Bed, lease: Lease, *items: KeptArtifact) -> None:
     await bed.engine.keep(lease.task_id, lease.token, items)
 
 
@@ -30,7 +30,7 @@ async def test_a_stage_finds_what_others_of_its_job_have_kept_at_every_position(
     await bed.enact(FANS)
     await bed.submit()
     plan = await bed.take()
-    await keep(bed, plan, Kept(name="at", token=0, value={"frame": 7}))
+    await keep(bed, plan, KeptArtifact(name="at", token=0, value={"frame": 7}))
     await bed.done(plan, plan={"cut": ["a", "b"]})
     first, second = await bed.claim(2)
     await keep(bed, second, a_file("seg", "2", frames=24))
@@ -79,8 +79,8 @@ async def test_bytes_that_are_replaced_are_freed_with_the_record_and_others_are_
     await bed.enact(FANS)
     await bed.submit()
     lease = await bed.take()
-    await keep(bed, lease, a_file("a", "1/a"), a_file("b", "1/b"), Kept(name="at", token=0, value=1))
-    await keep(bed, lease, a_file("a", "1/a"), Kept(name="at", token=0, value=2))
+    await keep(bed, lease, a_file("a", "1/a"), a_file("b", "1/b"), KeptArtifact(name="at", token=0, value=1))
+    await keep(bed, lease, a_file("a", "1/a"), KeptArtifact(name="at", token=0, value=2))
     nothing = await freed(bed)
     await bed.release(lease)
     lease = await bed.take()
@@ -99,7 +99,7 @@ async def test_bytes_of_another_stage_version_are_freed_too_and_so_are_those_tha
     await keep(bed, lease, a_file("a", "1/a"), a_file("b", "1/b"))
     await bed.sql("update artifact set stage_version = 7 where name = 'a'")
 
-    await keep(bed, lease, a_file("a", "2/a"), Kept(name="b", token=0, value=1))
+    await keep(bed, lease, a_file("a", "2/a"), KeptArtifact(name="b", token=0, value=1))
 
     assert await freed(bed) == ["1/a", "1/b"]
 

@@ -10,8 +10,8 @@ import pytest
 
 from telecine.engine.jobs import job_rows
 from telecine.engine.jobs.submit import Submission
-from telecine.engine.leases.claim import ClaimRequest, claim
-from telecine.facts import JUST_DONE, LEASE, Lease, Word
+from telecine.engine.leases.claim import ClaimQuery, claim
+from telecine.facts import JUST_DONE, LEASE, Lease, LeaseOutcome
 from telecine.store import postgres
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
@@ -101,7 +101,7 @@ async def test_a_job_that_gets_its_rows_while_it_is_claimed_is_claimed_with_them
 async def test_a_job_that_is_claimed_while_it_gets_its_rows_has_begun_by_them(bed: Bed) -> None:
     await bed.enact(a_flow("one", name="lone"))
     job = await bed.submit("lone")
-    ask = ClaimRequest(bed.worker, "r", bed.lanes, 1, LEASE)
+    ask = ClaimQuery(bed.worker, "r", bed.lanes, 1, LEASE)
 
     async with connected(bed) as connection:
         await connection.execute("begin")
@@ -127,8 +127,8 @@ async def test_rows_are_given_in_the_order_of_the_ids(bed: Bed, monkeypatch: pyt
     assert torn == []
 
 
-def done(lease: Lease) -> Word:
-    return Word(lease.task_id, lease.token, JUST_DONE)
+def done(lease: Lease) -> LeaseOutcome:
+    return LeaseOutcome(lease.task_id, lease.token, JUST_DONE)
 
 
 def refusals(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from telecine.facts import Done, Kept, Status, Word
+from telecine.facts import Done, KeptArtifact, LeaseOutcome, Status
 from tests.support.builders import a_flow, a_stage
 from tests.support.engine_fixture import Bed
 
@@ -81,7 +81,7 @@ async def test_publishing_gives_the_artifacts_to_a_version_and_makes_it_current(
     for sha in ("one", "two"):
         await bed.submit(subject=("movie", "7"))
         lease = await bed.take()
-        await bed.engine.keep(lease.task_id, 1, [Kept(name="a", token=1, key=sha, size=1, sha256=sha)])
+        await bed.engine.keep(lease.task_id, 1, [KeptArtifact(name="a", token=1, key=sha, size=1, sha256=sha)])
         await bed.done(lease, publish=True)
         [row] = await bed.sql(
             "select v.number, a.key from subject s join subject_version v on v.id = s.current_version"
@@ -99,7 +99,9 @@ async def test_two_jobs_that_publish_one_subject_at_once_make_two_versions(bed: 
     await bed.submit(subject=("movie", "7"))
     first, second = await bed.claim(2)
 
-    await asyncio.gather(bed.done(first, publish=True), other.settle([Word(second.task_id, 1, Done(publish=True))]))
+    await asyncio.gather(
+        bed.done(first, publish=True), other.settle([LeaseOutcome(second.task_id, 1, Done(publish=True))])
+    )
 
     rows = await bed.sql("select number from subject_version order by number")
     assert [row["number"] for row in rows] == [1, 2]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from telecine.dispatch import sqlite as module
-from telecine.dispatch.inotify import Ear
-from telecine.dispatch.sqlite import COVERED_SECONDS, MOST_MISSED, SqliteBell
+from telecine.dispatch.inotify import FileListener
+from telecine.dispatch.sqlite import COVERED_SECONDS, MAX_MISSED, SqliteBell
 
 LONG = 20.0
 
@@ -51,7 +51,7 @@ class Counting(SqliteBell):
         super()._hear()
 
 
-class Whistle(Ear):
+class Whistle(FileListener):
     """An ear that hears nothing but a whistle."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def test_a_commit_that_is_to_be_seen_long_after_it_was_heard_is_waited_for(
     """A disk may take its time between the two."""
     monkeypatch.setattr(module, "LISTENING_LOOK", LONG)
     ear = Whistle()
-    monkeypatch.setattr(Ear, "at", lambda path: ear)
+    monkeypatch.setattr(FileListener, "at", lambda path: ear)
 
     async def story() -> None:
         bell = await idle(SqliteBell(file))
@@ -176,11 +176,11 @@ def busy(file: Path, seconds: float) -> None:
 
 def test_whose_ear_hears_nothing_looks_as_often_as_without(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ear = Whistle()
-    monkeypatch.setattr(Ear, "at", lambda path: ear)
+    monkeypatch.setattr(FileListener, "at", lambda path: ear)
 
     async def story() -> None:
         bell = SqliteBell(file)
-        for _ in range(MOST_MISSED):
+        for _ in range(MAX_MISSED):
             await idle(bell)
             assert bell._ear is ear
             after(0.02, commit, file)
@@ -202,7 +202,7 @@ def test_what_was_heard_is_not_taken_for_missed(file: Path, monkeypatch: pytest.
 
     async def story() -> None:
         bell = SqliteBell(file)
-        for _ in range(2 * MOST_MISSED):
+        for _ in range(2 * MAX_MISSED):
             await idle(bell)
             after(0.02, commit, file)
             await woken(bell)
@@ -220,7 +220,7 @@ def test_where_nobody_can_listen_it_looks(file: Path, monkeypatch: pytest.Monkey
 
     async def story() -> None:
         if reason == "no ear":
-            monkeypatch.setattr(Ear, "at", lambda path: None)
+            monkeypatch.setattr(FileListener, "at", lambda path: None)
         else:
             monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", refused)
         bell = await idle(SqliteBell(file))

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from telecine.errors import LeaseLost, TelecineError
-from telecine.facts import SECOND, SWEEP, Done, Fact, Failed, Holding, Kept, Mode, Released, Word
+from telecine.facts import SECOND, SWEEP, Done, Fact, Failed, HeldLease, KeptArtifact, LeaseOutcome, Mode, Released
 from telecine.store import Store
 from telecine.store.open import bring_up_to_date, open_store
 from tests.model import FLOWS, Lease, Model, Place
@@ -158,7 +158,9 @@ class EngineBesideModel(RuleBasedStateMachine):
             planned = Done(plan={"cut": list(range(pieces))}) if plans and isinstance(fact, Done) else fact
             words.setdefault(lease[0], (lease, planned))
         answers = self.do(
-            self.bed.engine.settle([Word(self.ids[place], lease[1], fact) for place, (lease, fact) in words.items()])
+            self.bed.engine.settle(
+                [LeaseOutcome(self.ids[place], lease[1], fact) for place, (lease, fact) in words.items()]
+            )
         )
         got = [(answer.accepted, answer.code, answer.state, answer.ready_at) for answer in answers]
         assert got == self.model.settle(list(words.values()))
@@ -179,7 +181,7 @@ class EngineBesideModel(RuleBasedStateMachine):
         worker = next(w for w in self.workers if (w == owner) != (foreign == 0))
         held = {self.recent(which)[0]: progress for which, progress in some}
         holdings = [
-            Holding(task_id=self.ids[place], token=token, progress=progress)
+            HeldLease(task_id=self.ids[place], token=token, progress=progress)
             for (place, token), progress in held.items()
         ]
         orders = self.do(self.bed.engine.beat(worker, holdings))
@@ -193,7 +195,7 @@ class EngineBesideModel(RuleBasedStateMachine):
     def keep(self, which: int, value: int) -> None:
         lease, _ = self.recent(which)
         try:
-            self.do(self.bed.engine.keep(self.ids[lease[0]], lease[1], [Kept(name="at", token=0, value=value)]))
+            self.do(self.bed.engine.keep(self.ids[lease[0]], lease[1], [KeptArtifact(name="at", token=0, value=value)]))
             kept = True
         except LeaseLost:
             kept = False

@@ -3,7 +3,7 @@
 import pytest
 
 from telecine.errors import BadSpec, NotFound
-from telecine.facts import Kept
+from telecine.facts import KeptArtifact
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 
@@ -31,7 +31,7 @@ async def test_a_subject_shows_its_facts_and_versions_the_newest_first(bed: Bed)
     for size in (10, 20):
         jobs.append(await bed.submit(subject=("video", "a")))
         lease = await bed.take()
-        items = [Kept(name=name, token=1, key=f"{size}{name}", size=size, sha256="s") for name in "xy"]
+        items = [KeptArtifact(name=name, token=1, key=f"{size}{name}", size=size, sha256="s") for name in "xy"]
         await bed.engine.keep(lease.task_id, 1, items)
         bed.pass_time(1_000)
         await bed.done(lease, publish=True, facts={"height": size})

@@ -3,7 +3,7 @@
 import asyncio
 
 from telecine.engine.maintenance.retention import free_unfinished
-from telecine.facts import JobId, Kept, Lease
+from telecine.facts import JobId, KeptArtifact, Lease
 from tests.support.builders import a_flow, a_stage
 from tests.support.engine_fixture import Bed
 
@@ -12,7 +12,8 @@ FILM = a_flow(a_stage("plan"), a_stage("cut", "plan", fan_out=True), a_stage("jo
 
 async def kept(bed: Bed, lease: Lease, *names: str) -> None:
     items = [
-        Kept(name=n, token=lease.token, key=f"{lease.task_id}/{lease.token}/{n}", size=1, sha256="s") for n in names
+        KeptArtifact(name=n, token=lease.token, key=f"{lease.task_id}/{lease.token}/{n}", size=1, sha256="s")
+        for n in names
     ]
     await bed.engine.keep(lease.task_id, lease.token, items)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.contract.test_views_plans import DAY, FOREVER, MOST_ROWS, MOST_STEPS, SOME, work
+from tests.contract.test_views_plans import DAY, FOREVER, MAX_ROWS, MAX_STEPS, SOME, work
 from tests.support.builders import NOW
 from tests.support.scene import Scene, alone
 
@@ -43,4 +43,4 @@ async def test_no_question_works_through_all_uploads(scene: Scene) -> None:
 
     found = await work(scene, *STATEMENTS)
 
-    assert {name: n for name, n in found.items() if n > (MOST_ROWS if scene.is_postgres else MOST_STEPS)} == {}
+    assert {name: n for name, n in found.items() if n > (MAX_ROWS if scene.is_postgres else MAX_STEPS)} == {}

@@ -8,7 +8,7 @@ from telecine.engine.jobs import versions
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.maintenance.retention import Ages, retire_jobs, retire_versions
 from telecine.errors import NotFound, WrongState
-from telecine.facts import DAY, Done, Json, Kept, Word
+from telecine.facts import DAY, Done, Json, KeptArtifact, LeaseOutcome
 from tests.support.builders import a_flow
 from tests.support.engine_fixture import Bed
 
@@ -22,7 +22,7 @@ async def published(bed: Bed, *heights: int) -> None:
     for height in heights:
         await bed.submit(subject=WHO)
         lease = await bed.take()
-        await bed.engine.keep(lease.task_id, 1, [Kept(name="x", token=1, key=f"{height}p", size=1, sha256="s")])
+        await bed.engine.keep(lease.task_id, 1, [KeptArtifact(name="x", token=1, key=f"{height}p", size=1, sha256="s")])
         await bed.done(lease, publish=True, facts={"height": height, "title": "A"})
         bed.pass_time(1_000)
 
@@ -123,9 +123,9 @@ async def test_a_rollback_and_a_publish_at_once_leave_one_version_shown(bed: Bed
     other = await bed.another_engine()
     await bed.submit(subject=WHO)
     lease = await bed.take()
-    await bed.engine.keep(lease.task_id, 1, [Kept(name="x", token=1, key="1080p", size=1, sha256="s")])
+    await bed.engine.keep(lease.task_id, 1, [KeptArtifact(name="x", token=1, key="1080p", size=1, sha256="s")])
 
-    await asyncio.gather(show(bed, 1), other.settle([Word(lease.task_id, 1, Done(publish=True))]))
+    await asyncio.gather(show(bed, 1), other.settle([LeaseOutcome(lease.task_id, 1, Done(publish=True))]))
 
     view = await bed.engine.subjects.get(*WHO)
     assert [v.number for v in view.versions if v.left_at is None] == [view.version]

@@ -5,7 +5,7 @@ import pytest
 from telecine.engine.queries.fleet import shown_of
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.errors import NotFound
-from telecine.facts import DAY, HOUR, MINUTE, SECOND, Holding, Mode, Status
+from telecine.facts import DAY, HOUR, MINUTE, SECOND, HeldLease, Mode, Status
 from telecine.worker_facts import Totals
 from tests.support.builders import a_flow, a_stage
 from tests.support.scene import Scene, played
@@ -124,7 +124,7 @@ async def test_a_worker_shows_three_facts_its_tasks_and_its_totals(scene: Scene)
     job_id = await scene.submit()
     idle = await scene.views.worker(scene.worker)
     [lease] = await scene.claim()
-    held = [Holding(task_id=lease.task_id, token=lease.token, progress=0.25)]
+    held = [HeldLease(task_id=lease.task_id, token=lease.token, progress=0.25)]
     await scene.engine.beat(scene.worker, held, Totals(load=1, done=3, failed=2))
 
     busy = await scene.views.worker(scene.worker)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from telecine.errors import BadSpec, NotFound
-from telecine.facts import HOUR, Done, Failed, Kept, Line, Piece, Released, Status
+from telecine.facts import HOUR, Done, Failed, KeptArtifact, LogEntry, Piece, Released, Status
 from tests.support.builders import a_flow, a_policy, a_stage
 from tests.support.scene import Scene, played
 
@@ -82,7 +82,7 @@ async def test_what_was_kept_counts_also_while_its_task_waits_or_begins_anew(sce
     job_id = await scene.submit()
     await scene.settle((await scene.claim())[0], Done(plan={"cut": [1, 2]}))
     first, second = [lease for lease in await scene.claim(5) if lease.stage == "cut"]
-    await scene.engine.keep(first.task_id, first.token, [Kept(name="half", token=first.token, value=1)])
+    await scene.engine.keep(first.task_id, first.token, [KeptArtifact(name="half", token=first.token, value=1)])
     await scene.beat(first, second, progress=0.5)
 
     await scene.settle([first, second], Released("drained"))
@@ -102,8 +102,8 @@ async def test_a_finished_job_shows_files_times_workers_and_full_progress(scene:
     begun = scene.now
     [look] = await scene.claim()
     scene.pass_time(1_000)
-    file = Kept(name="a.m4s", token=look.token, key="1/look/a.m4s", size=3, sha256="ab", facts={"frames": 9})
-    await scene.engine.keep(look.task_id, look.token, [file, Kept(name="seen", token=look.token, value=1)])
+    file = KeptArtifact(name="a.m4s", token=look.token, key="1/look/a.m4s", size=3, sha256="ab", facts={"frames": 9})
+    await scene.engine.keep(look.task_id, look.token, [file, KeptArtifact(name="seen", token=look.token, value=1)])
     await scene.settle(look, Done(plan={"cut": [1]}))
     other = await scene.enlist("bob")
     await scene.settle(await scene.claim(5, other))
@@ -192,7 +192,7 @@ async def test_attempts_tasks_and_files_come_in_pages(scene: Scene) -> None:
     await scene.settle(await scene.claim(), Done(plan={"cut": [1, 2, 3]}))
     leases = await scene.claim(4)
     for lease in leases:
-        file = Kept(name="a", token=lease.token, key=f"k{lease.task_id}", size=1, sha256="ab")
+        file = KeptArtifact(name="a", token=lease.token, key=f"k{lease.task_id}", size=1, sha256="ab")
         await scene.engine.keep(lease.task_id, lease.token, [file])
     await scene.settle(leases)
 
@@ -217,8 +217,8 @@ async def test_logs_are_read_after_a_line_by_kind_and_by_level(scene: Scene) -> 
     job_id = await scene.submit()
     [look] = await scene.claim()
     where = {"task_id": look.task_id, "token": look.token}
-    lines = [Line(message=level, level=level, **where) for level in ("debug", "info", "warning", "error")]
-    await scene.engine.log([*lines, Line(message="ffprobe", kind="step", data={"exit": 0}, **where)])
+    lines = [LogEntry(message=level, level=level, **where) for level in ("debug", "info", "warning", "error")]
+    await scene.engine.log([*lines, LogEntry(message="ffprobe", kind="step", data={"exit": 0}, **where)])
 
     whole = await scene.views.logs(job_id)
     loud = await scene.views.logs(job_id, level="warning")

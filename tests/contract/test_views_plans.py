@@ -21,8 +21,8 @@ from tests.contract.request_plans import REQUESTS
 from tests.support.builders import NOW as THE_TIME
 from tests.support.scene import Scene, alone
 
-MOST_ROWS = 2_000
-MOST_STEPS = 40_000
+MAX_ROWS = 2_000
+MAX_STEPS = 40_000
 SOME = 50
 FOREVER = 2**62
 DAY = 86_400_000
@@ -203,7 +203,7 @@ async def test_no_view_and_no_duty_works_through_a_growing_table(scene: Scene) -
     await fill(scene)
     scene.store.now = THE_TIME + DAY
 
-    most = MOST_ROWS if scene.is_postgres else MOST_STEPS
+    most = MAX_ROWS if scene.is_postgres else MAX_STEPS
     found = await work(scene, *STATEMENTS)
     [through_all_subjects] = (await work(scene, ("orphans_current_version", {"after": 0, "wanted": SOME}))).values()
 

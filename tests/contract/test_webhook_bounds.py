@@ -12,7 +12,7 @@ from telecine.engine.webhooks.subscriptions import (
     MAX_OF_JOB,
     MAX_OF_OWNER,
     MAX_PASSING,
-    NewWebhook,
+    CreatedWebhook,
     WebhookRequest,
     Webhooks,
     room_for,
@@ -62,8 +62,8 @@ async def test_of_webhooks_that_are_made_at_once_no_more_than_allowed_are_made(s
         return_exceptions=True,
     )
 
-    assert sum(isinstance(one, NewWebhook) for one in made) == MAX_OF_OWNER
-    assert [type(one) for one in made if not isinstance(one, NewWebhook)] == [Conflict] * 10
+    assert sum(isinstance(one, CreatedWebhook) for one in made) == MAX_OF_OWNER
+    assert [type(one) for one in made if not isinstance(one, CreatedWebhook)] == [Conflict] * 10
     [row] = await scene.sql("select count(*) as n from webhook")
     assert row["n"] == MAX_OF_OWNER
 

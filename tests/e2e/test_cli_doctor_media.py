@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from telecine.apps.transcode.cli.doctor_media import WALLS, Found, _verdicts
-from telecine.cli.commands.doctor import Check
+from telecine.apps.transcode.cli.doctor_media import WALLS, SandboxFindings, _verdicts
+from telecine.cli.commands.doctor import DoctorCheck
 from telecine.media.sandbox_layers import offered
 from tests.e2e.cli import Shell
 from tests.support.s3 import KEY, SECRET, serve_s3
@@ -15,12 +15,12 @@ ALL_STAND = {"landlock": 7, "tcp": True, "netns": True, "seccomp": True, "rlimit
 ALL_REFUSED: dict[str, str | None] = {one: "refused" for _, _, tries in WALLS for one in tries} | {"scratch": None}
 
 
-def words(checks: list[Check], verdict: str) -> str:
+def words(checks: list[DoctorCheck], verdict: str) -> str:
     return "; ".join(check.finding for check in checks if check.verdict == verdict)
 
 
 def test_walls_that_bite_are_fine() -> None:
-    found = list(_verdicts(Found(ALL_STAND, ALL_REFUSED)))
+    found = list(_verdicts(SandboxFindings(ALL_STAND, ALL_REFUSED)))
 
     assert words(found, "wrong") == ""
     every = ", ".join(f"{about} ({wall})" for wall, about, _ in WALLS)
@@ -33,21 +33,21 @@ def test_walls_that_bite_are_fine() -> None:
     [(tried, wall) for wall, _, tries in WALLS for tried in tries],
 )
 def test_a_wall_that_lets_something_through_is_a_fault(tried: str, wall: str) -> None:
-    found = list(_verdicts(Found(ALL_STAND, {**ALL_REFUSED, tried: None})))
+    found = list(_verdicts(SandboxFindings(ALL_STAND, {**ALL_REFUSED, tried: None})))
 
     assert "stands and does not bite" in words(found, "wrong")
     assert f"({wall}: {tried})" in words(found, "wrong")
 
 
 def test_a_wall_that_is_absent_is_a_warning() -> None:
-    found = list(_verdicts(Found({**ALL_STAND, "netns": False}, {**ALL_REFUSED, "udp": None})))
+    found = list(_verdicts(SandboxFindings({**ALL_STAND, "netns": False}, {**ALL_REFUSED, "udp": None})))
 
     assert words(found, "wrong") == ""
     assert "network namespace" in words(found, "warning")
 
 
 def test_a_child_that_cannot_work_is_a_fault() -> None:
-    found = list(_verdicts(Found(ALL_STAND, {**ALL_REFUSED, "scratch": "OSError: no"})))
+    found = list(_verdicts(SandboxFindings(ALL_STAND, {**ALL_REFUSED, "scratch": "OSError: no"})))
 
     assert "cannot write its own folder: OSError: no" in words(found, "wrong")
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from telecine.facts import Done, Expired, Fact, Failed, Overdue, Policy, Released, State, Status, Task, TaskId
 from telecine.graph import Graph, StageRow, StageSpec, advance, build
-from telecine.lifecycle import After, Refusal, decide
+from telecine.lifecycle import After, OutcomeRefused, decide
 from tests.exhaustive.invariants import check_grant, check_heard, check_refused
 from tests.exhaustive.world import Bounds, Unit, Worker, World
 from tests.support.builders import Loaded
 
-Decide = Callable[..., After | Refusal]
+Decide = Callable[..., After | OutcomeRefused]
 LEASE = 2  # in ticks
 WAIT = 1
 NOW = 100
@@ -37,7 +37,7 @@ class Machine:
         names = [f"s{n}" for n in range(self.bounds.stages)]
         specs = [StageSpec(name=name, needs=tuple(names[n - 1 : n] if n else ())) for n, name in enumerate(names)]
         self.graph: Graph = build("film", 1, specs)
-        self._verdicts: dict[object, After | Refusal] = {}
+        self._verdicts: dict[object, After | OutcomeRefused] = {}
         self.policy = Policy(max_attempts=self.bounds.attempts, base=WAIT, cap=WAIT, jitter=0)
 
     def start(self) -> World:
@@ -115,7 +115,7 @@ class Machine:
                 return self.set(world, n, granted), (n, granted.token)
         return world, None
 
-    def verdict(self, unit: Unit, token: int, said: str, cancel_asked: bool, failing: bool) -> After | Refusal:
+    def verdict(self, unit: Unit, token: int, said: str, cancel_asked: bool, failing: bool) -> After | OutcomeRefused:
         """What the rules say; they are pure, so each case is asked once."""
         case = (unit, token, said, cancel_asked, failing)
         if case not in self._verdicts:
@@ -139,7 +139,7 @@ class Machine:
     def hear(self, world: World, n: int, token: int, said: str) -> World:
         unit = world.units[n]
         verdict = self.verdict(unit, token, said, world.cancel_asked, world.failing)
-        if isinstance(verdict, Refusal):
+        if isinstance(verdict, OutcomeRefused):
             check_refused(world, unit, token, said)
             return world
         check_heard(world, n, token, said, verdict)

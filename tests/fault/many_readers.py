@@ -10,7 +10,7 @@ from typing import Any
 
 from telecine.engine import Engine, Registration
 from telecine.engine.accounts.keys import Keys, Scope
-from telecine.facts import Done, Word, WorkerId
+from telecine.facts import Done, LeaseOutcome, WorkerId
 from telecine.world import World
 from tests.api.sse_client import Ear
 from tests.fault.worker_processes import rows
@@ -111,7 +111,7 @@ class Crowd:
     async def _work(self) -> None:
         self._claims += 1
         leases = await self._engine.claim(self._worker, f"claim {self._claims}", self._lanes, 100)
-        await self._engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
+        await self._engine.settle([LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases])
 
     async def expected(self) -> dict[str | None, list[int]]:
         """The numbers that each must have heard, by the table itself."""

@@ -11,7 +11,7 @@ import pytest
 
 from telecine.engine import Engine, Registration
 from telecine.engine.webhooks.subscriptions import WebhookRequest, Webhooks
-from telecine.facts import Done, Word
+from telecine.facts import Done, LeaseOutcome
 from tests.fault.server_processes import told
 from tests.fault.worker_processes import SHORT, Crew, on, rows, until
 from tests.support.builders import a_flow
@@ -99,7 +99,7 @@ async def jobs_done(engine: Engine, count: int = 1) -> None:
     for _ in range(count):
         await engine.jobs.submit("film", owner="ada")
     leases = await engine.claim(worker, "request", lanes, count)
-    await engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
+    await engine.settle([LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases])
     assert len(leases) == count
 
 

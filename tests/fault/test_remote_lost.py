@@ -10,7 +10,7 @@ import pytest
 
 from telecine.engine import Engine
 from telecine.errors import Unreachable
-from telecine.facts import Done, Holding, Kept, Lease, Line, Word, WorkerId
+from telecine.facts import Done, HeldLease, KeptArtifact, Lease, LeaseOutcome, LogEntry, WorkerId
 from telecine.wiring import open_engine
 from telecine.worker.attempts import Attempt
 from telecine.worker.http import HttpEngine, Server, ShutOutSignal
@@ -83,7 +83,7 @@ def test_an_outcome_is_answered_as_the_first_time(post: Outpost) -> None:
     async def scene() -> None:
         async with stage(post) as own:
             [lease] = await own.take("request-1")
-            word = Word(lease.task_id, lease.token, Done(result={"n": 1}))
+            word = LeaseOutcome(lease.task_id, lease.token, Done(result={"n": 1}))
             own.proxy.lose(b"POST /api/worker/settle")
 
             with pytest.raises(Unreachable):
@@ -99,7 +99,7 @@ def test_what_was_kept_is_kept_once(post: Outpost) -> None:
     async def scene() -> None:
         async with stage(post) as own:
             [lease] = await own.take("request-1")
-            item = Kept(name="mark", token=lease.token, value=7)
+            item = KeptArtifact(name="mark", token=lease.token, value=7)
             own.proxy.lose(b"POST /api/worker/keep")
 
             with pytest.raises(Unreachable):
@@ -131,13 +131,13 @@ def test_a_beat_and_its_lines_may_be_said_again(post: Outpost) -> None:
     async def scene() -> None:
         async with stage(post) as own:
             [lease] = await own.take("request-1")
-            held = [Holding(task_id=lease.task_id, token=lease.token, progress=0.5)]
+            held = [HeldLease(task_id=lease.task_id, token=lease.token, progress=0.5)]
             own.proxy.lose(b"POST /api/worker/heartbeat")
 
             with pytest.raises(Unreachable):
                 await own.words.beat(own.worker, held)
             orders = await own.words.beat(own.worker, held)
-            await own.words.log([Line(task_id=lease.task_id, token=lease.token, message="here")])
+            await own.words.log([LogEntry(task_id=lease.task_id, token=lease.token, message="here")])
 
             assert orders.renewed == ((lease.task_id, lease.token),)
 

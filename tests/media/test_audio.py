@@ -17,10 +17,10 @@ from av.audio.fifo import AudioFifo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.sound import audio_track
-from telecine.media.mp4.boxes import Edit, fragments, read_init
-from telecine.media.orders import EncodeAudio, Segment, Track
+from telecine.media.mp4.boxes import EditListEntry, fragments, read_init
+from telecine.media.orders import AudioTrackOrder, EncodeAudio, Segment
 from telecine.media.source import Sound
 from tests.media import child_driver
 from tests.media.in_process import carry_out
@@ -32,7 +32,7 @@ from tests.media.test_scan import probed, scanned
 Kinds = Callable[[str], Path]
 SECOND = tuple(map(Fraction, range(4)))
 LENGTH = Fraction(34, 10)
-STEREO = Track(name="sound", channels=2)
+STEREO = AudioTrackOrder(name="sound", channels=2)
 
 
 def order_for(path: Path, folder: Path, **differs: object) -> EncodeAudio:
@@ -128,9 +128,11 @@ def test_the_init_hides_the_priming_and_is_the_same_each_time() -> None:
     init = read_init(audio_track.audio_init(STEREO))
 
     assert (init.kind, init.timescale, init.codecs) == ("soun", 48_000, "mp4a.40.2")
-    assert init.edits == (Edit(duration=0, media_time=1024),)
+    assert init.edits == (EditListEntry(duration=0, media_time=1024),)
     assert audio_track.audio_init(STEREO) == audio_track.audio_init(STEREO)
-    assert audio_track.audio_init(STEREO) != audio_track.audio_init(Track(name="sound", channels=6, bitrate=384_000))
+    assert audio_track.audio_init(STEREO) != audio_track.audio_init(
+        AudioTrackOrder(name="sound", channels=6, bitrate=384_000)
+    )
 
 
 @pytest.mark.parametrize("have", [(0, 2), (0, 1, 2), (3,), (1, 3)])
@@ -242,7 +244,7 @@ def test_a_stream_without_a_sound_is_refused(tmp_path: Path) -> None:
         sound=sound, format="matroska", track=STEREO, start=0, length=Fraction(1), borders=(Fraction(0),)
     )
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         carry_out(audio_track.run, order, tmp_path, path)
 
     assert refused.value.code == "no_sound"
@@ -250,7 +252,7 @@ def test_a_stream_without_a_sound_is_refused(tmp_path: Path) -> None:
 
 def test_surround_stays_surround_when_six_channels_are_wanted(source: Kinds, tmp_path: Path) -> None:
     path = source("mkv-5.1")
-    order = order_for(path, tmp_path, track=Track(name="sound", channels=6, bitrate=384_000))
+    order = order_for(path, tmp_path, track=AudioTrackOrder(name="sound", channels=6, bitrate=384_000))
 
     channels = decoded(encoded(order, path, tmp_path)[1])
 

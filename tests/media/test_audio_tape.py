@@ -11,10 +11,10 @@ import av
 import pytest
 from av.audio.frame import AudioFrame
 
-from telecine.media.child.sound.audio_timeline import Tape, blocks
+from telecine.media.child.sound.audio_timeline import AudioRange, blocks
 from telecine.media.child.sound.downmix import matrix, pan
 
-TAPE = Tape(start=0, time_base=Fraction(1, 48_000), rate=48_000, channels=1, samples=10_000)
+TAPE = AudioRange(start=0, time_base=Fraction(1, 48_000), rate=48_000, channels=1, samples=10_000)
 
 
 def ramp(first: int, count: int, pts: int | None) -> AudioFrame:
@@ -25,7 +25,7 @@ def ramp(first: int, count: int, pts: int | None) -> AudioFrame:
     return frame
 
 
-def taped(frames: Sequence[AudioFrame], tape: Tape = TAPE) -> list[int]:
+def taped(frames: Sequence[AudioFrame], tape: AudioRange = TAPE) -> list[int]:
     samples = array("f")
     for block in stamped(blocks(iter(frames), tape)):
         samples.frombytes(bytes(block.planes[0])[: block.samples * 4])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.hls.export import Export
+from telecine.media.hls.export import HlsExport
 from telecine.media.hls.recorded_film import Film
 from tests.browser.rig import NotPlayed, Played, assert_without_gap, play
 from tests.media.cmaf import TIMING, Shelf, a_real_film
@@ -26,7 +26,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @pytest.fixture(scope="module")
 def played(shelf: Shelf, tmp_path_factory: pytest.TempPathFactory) -> Played:
     folder = tmp_path_factory.mktemp("film")
-    with Export(folder, "1") as export:
+    with HlsExport(folder, "1") as export:
         export.finish(shelf.film, shelf.place)
     return play(folder)
 
@@ -74,7 +74,7 @@ def test_rungs_that_change_with_every_segment_play_through_without_a_gap(played:
 
 
 def test_a_film_is_watched_from_its_beginning_while_it_grows(shelf: Shelf, tmp_path: Path) -> None:
-    export = Export(tmp_path / "film", "1")
+    export = HlsExport(tmp_path / "film", "1")
     export.update(upto(shelf.film, 2), shelf.place)
     listed, told = [2], []
 
@@ -108,7 +108,7 @@ def test_a_film_without_sound_or_without_pictures_is_watched_to_its_end(
     shelf: Shelf, tmp_path: Path, kept: str
 ) -> None:
     film = Film(timing=shelf.film.timing, **{kept: getattr(shelf.film, kept)})
-    with Export(tmp_path / "film", "1") as export:
+    with HlsExport(tmp_path / "film", "1") as export:
         export.finish(film, shelf.place)
 
     played = play(tmp_path / "film", "watch", rate=3)
@@ -119,7 +119,7 @@ def test_a_film_without_sound_or_without_pictures_is_watched_to_its_end(
 
 def test_the_rig_sees_a_gap(shelf: Shelf, tmp_path: Path) -> None:
     folder = tmp_path / "film"
-    with Export(folder, "1") as export:
+    with HlsExport(folder, "1") as export:
         export.finish(shelf.film, shelf.place)
     for video in shelf.film.videos:
         segment = folder / f"video/h264-{video.name}/seg_00002.m4s"

@@ -16,9 +16,9 @@ from telecine.media.child.encode import muxer
 from telecine.media.child.encode.chunk import runs
 from telecine.media.child.encode.encoder import Encoder, black, timing_of
 from telecine.media.child.encode.segments import check
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.ladders import encoder_families
-from telecine.media.ladders.encoder_families import FAMILIES, Family, Option
+from telecine.media.ladders.encoder_families import FAMILIES, EncoderFamily, EncoderOption
 from telecine.media.mp4.boxes import Fragment, fragments, read_init
 from telecine.media.orders import MakeInits, Rung, Timing
 from tests.media import child_driver
@@ -42,7 +42,7 @@ def made(
 
 @pytest.fixture
 def misspelt(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    option = Option("crff", "23", "misspelt")
+    option = EncoderOption("crff", "23", "misspelt")
     family = replace(encoder_families.X264, name="misspelt", options=(*encoder_families.X264.options, option))
     monkeypatch.setitem(FAMILIES, family.name, family)
     return family.name
@@ -52,7 +52,7 @@ def misspelt(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_misspelt_option_is_caught(misspelt: str) -> None:
-    with pytest.raises(Refused, match="no option crff"):
+    with pytest.raises(OrderRefused, match="no option crff"):
         Encoder(replace(RUNG, family=misspelt), GRID)
 
 
@@ -69,7 +69,7 @@ def test_the_encoder_itself_complains_about_none_of_its_parameters(name: str, lo
 
 def test_that_complaint_would_be_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     family = replace(
-        encoder_families.X264, params=(*encoder_families.X264.params, Option("stitchabel", "1", "misspelt"))
+        encoder_families.X264, params=(*encoder_families.X264.params, EncoderOption("stitchabel", "1", "misspelt"))
     )
     monkeypatch.setitem(FAMILIES, "x264", family)
 
@@ -82,7 +82,7 @@ def test_that_complaint_would_be_heard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("family", [one for one in FAMILIES.values() if one.codec in av.codecs_available])
-def test_a_family_names_only_options_that_its_encoder_has(family: Family) -> None:
+def test_a_family_names_only_options_that_its_encoder_has(family: EncoderFamily) -> None:
     known = av.CodecContext.create(family.codec, "w").supported_options
     names = {option.name for option in (*known.generic, *known.private)}
 
@@ -183,7 +183,7 @@ def test_a_sink_cuts_at_boxes_however_the_bytes_come() -> None:
         return (8 + len(body)).to_bytes(4, "big") + kind + body
 
     stream = box(b"ftyp", b"a") + box(b"moov", b"bb") + (box(b"moof", b"c") + box(b"mdat", b"dddd")) * 2
-    sink = muxer.Sink()
+    sink = muxer.MuxerOutput()
 
     taken = [piece for at in range(len(stream)) if sink.write(stream[at : at + 1]) for piece in sink.taken()]
 
@@ -194,8 +194,8 @@ def test_a_sink_cuts_at_boxes_however_the_bytes_come() -> None:
 
 @pytest.mark.parametrize("kind", [b"mdat", b"moof", b"free"])
 def test_a_sink_refuses_a_box_out_of_order(kind: bytes) -> None:
-    with pytest.raises(Refused, match="where none belongs"):
-        muxer.Sink().write(b"\x00\x00\x00\x08" + kind)
+    with pytest.raises(OrderRefused, match="where none belongs"):
+        muxer.MuxerOutput().write(b"\x00\x00\x00\x08" + kind)
 
 
 def signed(part: Fragment) -> Fragment:
@@ -221,7 +221,7 @@ def test_a_segment_that_is_not_the_planned_one_is_noticed(changed: Callable[[Fra
     _, parts = made(frames=36)
     check(parts, GRID, 0, "r")
 
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(OrderRefused, match=words):
         check([changed(parts[0]), *parts[1:]], GRID, 0, "r")
 
 

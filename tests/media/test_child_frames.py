@@ -14,9 +14,9 @@ from av.video.frame import VideoFrame
 
 from telecine.media.child import protocol
 from telecine.media.child.encode import chunk as video
-from telecine.media.child.pictures.frames import Frames
+from telecine.media.child.pictures.frames import FrameSelector
 from telecine.media.child.pictures.scale import Scaler
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.orders import EncodeVideo
 from tests.media import child_driver
 from tests.media.child_driver import Looked
@@ -54,14 +54,14 @@ def signs(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """The times of all frames that a decoder gave, wanted or not."""
     given: list[int | None] = []
-    decode = Frames._decoded
+    decode = FrameSelector._decoded
 
-    def count(self: Frames, back: int) -> Iterator[VideoFrame]:
+    def count(self: FrameSelector, back: int) -> Iterator[VideoFrame]:
         for frame in decode(self, back):
             given.append(frame.pts)
             yield frame
 
-    monkeypatch.setattr(Frames, "_decoded", count)
+    monkeypatch.setattr(FrameSelector, "_decoded", count)
     return given
 
 
@@ -81,7 +81,7 @@ def test_a_missing_frame_is_not_sought_from_the_films_beginning(
 ) -> None:
     order = with_a_hole(chunk(film, {BIG: [3]}), 82)
 
-    with pytest.raises(Refused, match=r"frame 82 of the film \(at 3\.28 s.*--damaged warn"):
+    with pytest.raises(OrderRefused, match=r"frame 82 of the film \(at 3\.28 s.*--damaged warn"):
         encoded(order, film, tmp_path)
 
     assert 40 < len(signs) < 75  # from frames 70, 70 and 60 on: not the film's 85 besides
@@ -183,5 +183,5 @@ def test_a_filter_that_makes_or_drops_a_frame_is_found_out(
 ) -> None:
     monkeypatch.setattr(Scaler, "_corrections", lambda self: iter([(name, arguments)]))
 
-    with pytest.raises(Refused, match=word):
+    with pytest.raises(OrderRefused, match=word):
         encoded(chunk(film, {BIG: [0]}), film, tmp_path)

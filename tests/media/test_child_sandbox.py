@@ -17,7 +17,7 @@ import pytest
 
 from telecine.media import sandbox_layers
 from telecine.media.child.sandbox.canary import Canary
-from telecine.media.orders import Limits
+from telecine.media.orders import ChildLimits
 from telecine.media.plain_json import to_plain
 from tests.media import child_driver
 
@@ -52,7 +52,7 @@ class Outside:
             tcp=self.tcp.getsockname()[1],
             udp=self.udp.getsockname()[1],
             unix=self.unix.getsockname(),
-            limits=Limits(memory=LIMIT),
+            limits=ChildLimits(memory=LIMIT),
         )
 
 
@@ -194,7 +194,7 @@ def test_memory_ends_at_the_limit(report: Report) -> None:
 
 
 def test_a_file_cannot_grow_beyond_its_limit(started_in_earnest: None, outside: Outside, tmp_path: Path) -> None:
-    order = replace(outside.order, limits=Limits(file_bytes=2))
+    order = replace(outside.order, limits=ChildLimits(file_bytes=2))
 
     said = child_driver.run(order, tmp_path)
 
@@ -212,12 +212,12 @@ def test_doctor_hears_what_a_child_will_find(report: Report) -> None:
 
 
 def test_what_is_missing_is_said_in_words() -> None:
-    bare = sandbox_layers.Layers(landlock=None, tcp=False, netns=False, seccomp=False, rlimits=True)
+    bare = sandbox_layers.SandboxLayers(landlock=None, tcp=False, netns=False, seccomp=False, rlimits=True)
     old = replace(bare, landlock=3, netns=True, seccomp=True)
 
     assert len(bare.missing) == 3
     assert old.missing == ("Landlock is too old for TCP rules",)
-    assert sandbox_layers.Layers(landlock=7, tcp=True, netns=True, seccomp=True, rlimits=True).missing == ()
+    assert sandbox_layers.SandboxLayers(landlock=7, tcp=True, netns=True, seccomp=True, rlimits=True).missing == ()
 
 
 ALONE = """

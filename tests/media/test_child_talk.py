@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import psutil
 import pytest
 
-from telecine.media.child.source.reader import BLOCK, Asked, Reader, SourceFailed
+from telecine.media.child.source.reader import BLOCK, RangeSource, SourceFailed, SourceReader
 from telecine.media.orders import EncodeVideo, plain_order
 from telecine.media.plain_json import to_plain
 from tests.media import child_driver
@@ -238,8 +238,8 @@ def test_a_source_may_come_in_ranges(film: Looked, tmp_path: Path) -> None:
 def test_ranges_are_blocks_and_recent_ones_are_kept() -> None:
     data = bytes(range(256)) * (3 * BLOCK // 256) + b"end"
     with lent(data) as (handle, asked):
-        worker = Asked(handle, len(data))
-        reader = Reader(worker)
+        worker = RangeSource(handle, len(data))
+        reader = SourceReader(worker)
 
         reader.seek(BLOCK - 2)
         two_blocks = reader.read(4) + reader.read(2)
@@ -255,8 +255,8 @@ def test_ranges_are_blocks_and_recent_ones_are_kept() -> None:
 
 def test_a_source_that_stops_coming_is_no_end_of_file() -> None:
     with lent(b"x" * (2 * BLOCK), most=1) as (handle, _):
-        worker = Asked(handle, 2 * BLOCK)
-        reader = Reader(worker)
+        worker = RangeSource(handle, 2 * BLOCK)
+        reader = SourceReader(worker)
         reader.seek(BLOCK)
         reader.read(1)
         reader.seek(0)

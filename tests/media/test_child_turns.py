@@ -15,9 +15,9 @@ from telecine.media.child.encode import chunk as video
 from telecine.media.child.encode.chunk import in_a_row
 from telecine.media.child.encode.encoder import Encoder
 from telecine.media.child.pictures.scale import Scaler
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.ladders.ladder import LADDERS, climb
-from telecine.media.orders import EncodeVideo, Limits, Rung
+from telecine.media.orders import ChildLimits, EncodeVideo, Rung
 from telecine.media.timeline.grid import Chunk, timing_for
 from tests.media import child_driver
 from tests.media.child_driver import Looked
@@ -68,7 +68,7 @@ def encoded(order: EncodeVideo, film: Looked, folder: Path) -> Told:
 
 
 def an_order(film: Looked, rungs: tuple[Rung, ...] = (BIG,), **limits: int) -> EncodeVideo:
-    return replace(chunk(film, {rung: [0] for rung in rungs}), limits=Limits(**limits))
+    return replace(chunk(film, {rung: [0] for rung in rungs}), limits=ChildLimits(**limits))
 
 
 def test_each_encoder_gets_eight_pictures_in_a_row(film: Looked, turns: Turns, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_still_that_stands_for_many_frames_does_not_wait(turns: Turns, tmp_pat
 
 
 def test_nobody_waits_across_a_gap(film: Looked, turns: Turns, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Talk, "progress", lambda self, frames: turns.append(("decoded", frames)))
+    monkeypatch.setattr(ChildSession, "progress", lambda self, frames: turns.append(("decoded", frames)))
 
     encoded(chunk(film, {BIG: [0, 3]}), film, tmp_path)
 
@@ -112,7 +112,7 @@ def test_a_rung_that_fails_in_the_middle_of_its_row_costs_the_others_nothing(
 
     def fail(self: Encoder, frame: Any, number: int) -> list[bytes]:
         if self.rung.name == "small" and number == 11:
-            raise Refused("encoder_failed", "as this test wants it")
+            raise OrderRefused("encoder_failed", "as this test wants it")
         return encode(self, frame, number)
 
     monkeypatch.setattr(Encoder, "encode", fail)

@@ -14,7 +14,7 @@ import pytest
 
 from telecine.media.colour import BT601
 from telecine.media.mp4.boxes import fragments, read_init
-from telecine.media.orders import EncodeVideo, Limits, Rung, Segment, Timing, Wanted
+from telecine.media.orders import ChildLimits, EncodeVideo, MissingSegments, Rung, Segment, Timing
 from telecine.media.timeline.grid import Chunk
 from tests.media import child_driver
 from tests.media.child_driver import Looked, Said
@@ -46,7 +46,7 @@ def chunk(film: Looked, wanted: dict[Rung, Iterable[int]], inits: dict[str, byte
     """An order for these segments of these rungs."""
     whole, *_ = child_driver.video_orders(film, GRID, list(wanted), [Chunk(first=0, count=GRID.segments)], inits or {})
     known = {one.rung.name: one.init for one in whole.wanted}
-    missing = (Wanted(rung=rung, segments=tuple(some), init=known[rung.name]) for rung, some in wanted.items())
+    missing = (MissingSegments(rung=rung, segments=tuple(some), init=known[rung.name]) for rung, some in wanted.items())
     return replace(whole, wanted=tuple(missing))
 
 
@@ -127,7 +127,7 @@ def smaller(frame: av.VideoFrame, *sizes: tuple[int, int]) -> av.VideoFrame:
 
 
 def test_several_threads_make_the_same_frames(film: Looked, inits: dict[str, bytes], tmp_path: Path) -> None:
-    order = replace(chunk(film, {BIG: range(4), SMALL: [1]}, inits), limits=Limits(threads=3))
+    order = replace(chunk(film, {BIG: range(4), SMALL: [1]}, inits), limits=ChildLimits(threads=3))
 
     said = child_driver.run(order, tmp_path, source=film.path)
 
@@ -229,7 +229,9 @@ def test_a_memory_limit_is_named_when_it_is_hit(film: Looked, tmp_path: Path) ->
     huge = replace(BIG, width=3840, height=2160, level="5.2", preset="slow")
     limit = 400 << 20
 
-    said = child_driver.run(replace(chunk(film, {huge: [0]}), limits=Limits(memory=limit)), tmp_path, source=film.path)
+    said = child_driver.run(
+        replace(chunk(film, {huge: [0]}), limits=ChildLimits(memory=limit)), tmp_path, source=film.path
+    )
 
     assert said.error is not None
     assert (said.error["code"], said.error["permanent"]) == ("out_of_memory", False)
@@ -240,7 +242,7 @@ def test_a_cpu_limit_is_named_when_it_is_hit(film: Looked, tmp_path: Path) -> No
     slow = replace(BIG, width=1280, height=720, level="5.2", preset="placebo")
 
     said = child_driver.run(
-        replace(chunk(film, {slow: range(4)}), limits=Limits(cpu_seconds=1)), tmp_path, source=film.path
+        replace(chunk(film, {slow: range(4)}), limits=ChildLimits(cpu_seconds=1)), tmp_path, source=film.path
     )
 
     assert said.error is not None

@@ -14,15 +14,15 @@ import tracemalloc
 import av.logging
 import pytest
 
-from telecine.media.child.ffmpeg_log import Complaints
-from telecine.media.child.source.reader import Asked, SourceFailed
+from telecine.media.child.ffmpeg_log import FfmpegLog
+from telecine.media.child.source.reader import RangeSource, SourceFailed
 
 LINES = 20_000
 
 
 def test_of_many_complaints_the_first_are_kept_and_the_others_counted() -> None:
     gc.collect()  # what other tests have left complains when it is cleared away
-    with Complaints(av.logging.ERROR) as complaints:
+    with FfmpegLog(av.logging.ERROR) as complaints:
         tracemalloc.start()
         for number in range(LINES):
             av.logging.log(av.logging.ERROR, "mov,mp4", f"fault {number}" + 200 * "!")
@@ -37,7 +37,7 @@ def test_of_many_complaints_the_first_are_kept_and_the_others_counted() -> None:
 
 def test_complaints_of_all_threads_are_heard_only_while_we_listen() -> None:
     before = av.logging.get_level(), logging.getLogger("libav").handlers[:]
-    with Complaints(av.logging.WARNING) as complaints:
+    with FfmpegLog(av.logging.WARNING) as complaints:
         av.logging.log(av.logging.INFO, "aac", "nothing much")
         other = threading.Thread(target=av.logging.log, args=(av.logging.ERROR, "h264", "100% wrong %s"))
         other.start()
@@ -49,12 +49,12 @@ def test_complaints_of_all_threads_are_heard_only_while_we_listen() -> None:
 
 
 def test_what_was_said_of_one_film_is_neither_told_of_the_next_nor_hides_its_faults() -> None:
-    with Complaints(av.logging.ERROR) as first:
+    with FfmpegLog(av.logging.ERROR) as first:
         for _ in range(3):
             av.logging.log(av.logging.ERROR, "h264", "mb_type 35 in I slice too large")
-    with Complaints(av.logging.ERROR) as second:
+    with FfmpegLog(av.logging.ERROR) as second:
         av.logging.log(av.logging.ERROR, "h264", "mb_type 35 in I slice too large")
-    with Complaints(av.logging.ERROR) as third:
+    with FfmpegLog(av.logging.ERROR) as third:
         av.logging.log(av.logging.ERROR, "aac", "something else")
 
     assert (first.count, second.count, third.count) == (3, 1, 1)
@@ -92,7 +92,7 @@ def test_a_worker_that_hangs_up_with_a_request_unread_is_a_source_that_failed() 
 
     other = threading.Thread(target=hang_up)
     other.start()
-    asked = Asked(theirs.detach(), 100)
+    asked = RangeSource(theirs.detach(), 100)
 
     with pytest.raises(SourceFailed, match="hung up"):
         asked.at(0, 10)

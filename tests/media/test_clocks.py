@@ -10,7 +10,7 @@ import av
 import pytest
 
 from telecine.apps.transcode.videos.progress import progress_of
-from telecine.media.limits import Bounds, check_index, check_source
+from telecine.media.limits import SourceBounds, check_index, check_source
 from tests.media.corrupt import without_default_duration, without_first_packet
 from tests.media.corrupt_ts import tuned_in_late, with_wrong_time
 from tests.media.make_video import Film, Shot, Voice, shoot
@@ -38,7 +38,7 @@ def test_a_clock_that_does_not_begin_at_zero_makes_no_film_longer(suffix: str, s
 
     seen = look(path)
 
-    bounds = Bounds(seconds=5)
+    bounds = SourceBounds(seconds=5)
     check_source(probed(path), bounds)
     check_source(seen.source, bounds)
     check_index(seen.index, bounds)
@@ -222,7 +222,7 @@ def test_a_clock_that_jumps_back_makes_no_film_too_long(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("starts", JUMPS.values(), ids=JUMPS)
 def test_no_jump_is_refused_for_its_length(starts: tuple[int, ...], tmp_path: Path) -> None:
-    check_source(probed(joined(tmp_path, *starts)), Bounds(seconds=len(starts) * 3 + 1))
+    check_source(probed(joined(tmp_path, *starts)), SourceBounds(seconds=len(starts) * 3 + 1))
 
 
 def heard_at(seen: Timeline) -> list[float]:

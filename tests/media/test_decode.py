@@ -9,9 +9,9 @@ import pytest
 
 from telecine.media.child.encode.encoder import Encoder
 from telecine.media.child.pictures import decode
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.sound.audio_track import _Encoder, _muxed, _silent, audio_init
-from telecine.media.orders import Decode, Rung, Timing, Track
+from telecine.media.orders import AudioTrackOrder, Decode, Rung, Timing
 from tests.media import child_driver
 from tests.media.in_process import carry_out
 from tests.media.patterns import paint
@@ -35,7 +35,7 @@ def check(path: Path, frames: int) -> dict[str, int]:
 
 
 def fault(path: Path, frames: int) -> str:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         check(path, frames)
     assert refused.value.code == "decode_failed"
     return refused.value.message
@@ -91,7 +91,7 @@ def test_what_is_no_film_is_found(tmp_path: Path) -> None:
 
 
 def test_of_sound_the_coded_frames_count_priming_and_all(tmp_path: Path) -> None:
-    track = Track(name="a")
+    track = AudioTrackOrder(name="a")
     with _Encoder(track) as encoder:
         packets = [packet for block in _silent(track) for packet in encoder.encode(block)] + encoder.encode(None)
         (tmp_path / "sound.mp4").write_bytes(audio_init(track) + _muxed(track, 0, packets))

@@ -14,7 +14,7 @@ import pytest
 from av.filter import Graph
 
 from telecine.media.colour import BT601
-from telecine.media.orders import Rung, Timing, Wanted
+from telecine.media.orders import MissingSegments, Rung, Timing
 from telecine.media.timeline.grid import Chunk
 from tests.media import child_driver
 from tests.media.child_driver import Looked, Said
@@ -116,8 +116,12 @@ def test_rungs_that_lack_different_segments_get_the_same_pictures(
     [order] = child_driver.video_orders(film, GRID, [WHOLE, SMALL], [Chunk(first=0, count=8)], {})
     even, odd = (0, 3, 4, 7), (1, 2, 5, 6)
 
-    first = replace(order, wanted=(Wanted(rung=WHOLE, segments=even), Wanted(rung=SMALL, segments=odd)))
-    second = replace(order, wanted=(Wanted(rung=WHOLE, segments=odd), Wanted(rung=SMALL, segments=even)))
+    first = replace(
+        order, wanted=(MissingSegments(rung=WHOLE, segments=even), MissingSegments(rung=SMALL, segments=odd))
+    )
+    second = replace(
+        order, wanted=(MissingSegments(rung=WHOLE, segments=odd), MissingSegments(rung=SMALL, segments=even))
+    )
     spoken = [child_driver.run(one, tmp_path / str(nth), source=film.path) for nth, one in enumerate((first, second))]
 
     assert pictures(init, spoken) == [picture_hash(frame) for frame in one_pass]

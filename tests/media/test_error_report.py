@@ -13,8 +13,8 @@ import pytest
 
 from telecine.apps.transcode.flow import failed_by_system
 from telecine.media.child.error_report import reason, report
-from telecine.media.child.protocol import Refused
-from telecine.media.child.source.reader import Reader, SourceFailed
+from telecine.media.child.protocol import OrderRefused
+from telecine.media.child.source.reader import SourceFailed, SourceReader
 
 SECRET = "/srv/scratch/worker-1/3-3/remuxed.mkv"
 READING = ("probe", "scan", "remux", "video", "audio")
@@ -89,7 +89,7 @@ def test_what_we_made_ourselves_is_not_the_source_s_fault() -> None:
         (MemoryError(), "out_of_memory", False),
         (KeyError(SECRET), "child_error", False),
         (AssertionError(), "child_error", False),
-        (Refused("damaged", "as it was said", permanent=True), "damaged", True),
+        (OrderRefused("damaged", "as it was said", permanent=True), "damaged", True),
     ],
 )
 def test_other_errors_hold_no_path(error: Exception, code: str, permanent: bool) -> None:
@@ -125,14 +125,14 @@ class Breaking:
     "error", [SourceFailed("the worker hung up"), OSError(errno.EIO, "Input/output error", SECRET)]
 )
 def test_whatever_follows_from_a_source_that_failed_may_be_tried_again(error: Exception) -> None:
-    source = Reader(Breaking(error))
+    source = SourceReader(Breaking(error))
     with pytest.raises(SourceFailed):
         source.read(10)
     follows = (
         error,
         of_ffmpeg(errno.EINVAL, av.error.ArgumentError),
         av.error.InvalidDataError(1094995529, "Invalid data found"),
-        Refused("damaged", "no frame can be decoded", permanent=True),
+        OrderRefused("damaged", "no frame can be decoded", permanent=True),
     )
 
     for consequence in follows:
@@ -148,7 +148,7 @@ def test_reasons_are_words() -> None:
     assert reason(KeyError()) == "KeyError"
 
 
-def check(said: Refused) -> None:
+def check(said: OrderRefused) -> None:
     assert SECRET not in said.message
     assert "Errno" not in said.message
     assert 10 < len(said.message) < 200 or said.code == "damaged"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.hls.export import MASTER, NOTE, Export
+from telecine.media.hls.export import MASTER, NOTE, HlsExport
 from telecine.media.hls.playlists import Kind
 from telecine.media.hls.recorded_film import Film
 from tests.support.films import a_film, a_timing, a_video, an_audio, upto
@@ -65,7 +65,7 @@ def no_place(kind: Kind, rung: str, number: int) -> Path:
 def test_a_film_lies_in_the_folder_as_any_player_expects(tmp_path: Path, folder: Path) -> None:
     film, shelf = a_shelf(tmp_path / "shelf", a_film(a_video(sizes=(900, 800, 700)), audios=(an_audio(),)))
 
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.finish(film, shelf, {"poster.jpg": b"a picture"})
 
     assert files(folder) == {
@@ -85,7 +85,7 @@ def test_a_change_in_the_folder_never_reaches_the_artifact(tmp_path: Path, folde
     film, shelf = a_shelf(tmp_path / "shelf", a_film(audios=()))
     before = shelf("segment", "540p", 0).read_bytes()
 
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.finish(film, shelf)
     with (folder / "video/h264-540p/seg_00000.m4s").open("r+b") as file:
         file.write(b"tagged")
@@ -96,11 +96,11 @@ def test_a_change_in_the_folder_never_reaches_the_artifact(tmp_path: Path, folde
 def test_exporting_again_copies_nothing_and_changes_nothing(tmp_path: Path, folder: Path) -> None:
     film, shelf = a_shelf(tmp_path / "shelf", a_film())
     (tmp_path / "poster").write_bytes(b"a picture")
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.finish(film, shelf, {"poster.jpg": tmp_path / "poster"})
     before = {path: (folder / path).stat().st_mtime_ns for path in files(folder)}
 
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.finish(film, no_place, {"poster.jpg": tmp_path / "poster"})
 
     assert {path: (folder / path).stat().st_mtime_ns for path in files(folder)} == before
@@ -114,7 +114,7 @@ def test_a_growing_film_asks_for_each_segment_once(tmp_path: Path, folder: Path)
         asked.append((kind, rung, number))
         return shelf(kind, rung, number)
 
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         for most in (0, 1, 1, 2, 3):
             export.update(upto(film, most), place)
             assert (folder / "video/h264-540p/index.m3u8").read_text().count("#EXTINF") == most
@@ -142,7 +142,7 @@ def test_a_reader_sees_a_whole_state_at_every_moment(tmp_path: Path, folder: Pat
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        with Export(folder, "7") as export:
+        with HlsExport(folder, "7") as export:
             for most in range(many):
                 export.update(upto(film, most), shelf)
             export.finish(film, shelf)
@@ -159,7 +159,7 @@ def test_an_optional_rung_that_made_it_appears_in_the_end(tmp_path: Path, folder
     film = a_film(a_video(), replace(extra, rung=replace(extra.rung, required=False)))
     film, shelf = a_shelf(tmp_path / "shelf", film)
 
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.update(film, shelf)
         early = (folder / MASTER).read_text()
         export.finish(film, shelf)
@@ -171,7 +171,7 @@ def test_an_optional_rung_that_made_it_appears_in_the_end(tmp_path: Path, folder
 def test_a_new_version_stands_beside_the_old_one_until_it_is_whole(tmp_path: Path, folder: Path) -> None:
     old, old_shelf = a_shelf(tmp_path / "old", a_film(a_video(), a_video("360p"), audios=()))
     new, new_shelf = a_shelf(tmp_path / "new", a_film(audios=()), b"other")
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.finish(old, old_shelf)
     during: list[bytes] = []
 
@@ -179,13 +179,13 @@ def test_a_new_version_stands_beside_the_old_one_until_it_is_whole(tmp_path: Pat
         during.append((folder / "video/h264-540p/seg_00000.m4s").read_bytes())
         return new_shelf(kind, rung, number)
 
-    with Export(folder, "8") as export:
+    with HlsExport(folder, "8") as export:
         export.finish(new, place)
 
     assert set(during) == {old_shelf("segment", "540p", 0).read_bytes()}
     assert {path.split("/seg")[0] for path in files(folder) if "seg" in path} == {"video/h264-540p-2"}
     assert not (folder / "video/h264-360p").exists()
-    with Export(folder, "8") as export:
+    with HlsExport(folder, "8") as export:
         export.finish(new, no_place)
 
 
@@ -202,10 +202,10 @@ def test_a_long_film_asks_no_more_of_the_file_system_than_a_short_one(
     for many in (3, 90):
         film = a_film(a_video(sizes=(40,) * many), audios=(), timing=a_timing(segments=many))
         film, shelf = a_shelf(tmp_path / f"shelf-{many}", film)
-        with Export(folder / str(many), "7") as export:
+        with HlsExport(folder / str(many), "7") as export:
             export.update(film, shelf)
         asked.clear()
-        with monkeypatch.context() as patch, Export(folder / str(many), "7") as export:
+        with monkeypatch.context() as patch, HlsExport(folder / str(many), "7") as export:
             for name in ("resolve", "is_file", "exists", "stat"):
                 real = getattr(Path, name)
                 patch.setattr(Path, name, lambda path, *_, real=real, **__: counting(path, real))
@@ -218,7 +218,7 @@ def test_a_long_film_asks_no_more_of_the_file_system_than_a_short_one(
 def test_a_segment_that_was_made_anew_replaces_the_old_one(tmp_path: Path, folder: Path) -> None:
     first, shelf = a_shelf(tmp_path / "a", a_film(audios=()))
     again, other = a_shelf(tmp_path / "b", a_film(audios=()), b"in software")
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.update(first, shelf)
         export.update(again, other)
 
@@ -233,11 +233,11 @@ def test_an_export_that_died_half_way_is_completed(tmp_path: Path, folder: Path)
             raise KeyboardInterrupt
         return shelf(kind, rung, number)
 
-    with pytest.raises(KeyboardInterrupt), Export(folder, "7") as export:
+    with pytest.raises(KeyboardInterrupt), HlsExport(folder, "7") as export:
         export.finish(film, dying)
     assert not (folder / MASTER).exists()
 
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.finish(film, shelf)
 
     assert all(path.is_file() for path in named(folder))
@@ -247,7 +247,7 @@ def test_an_export_that_died_half_way_is_completed(tmp_path: Path, folder: Path)
 def test_two_tracks_of_one_kind_get_two_folders(tmp_path: Path, folder: Path) -> None:
     film, shelf = a_shelf(tmp_path / "shelf", a_film(audios=(an_audio("a"), an_audio("b", default=False))))
 
-    with Export(folder, "7") as export:
+    with HlsExport(folder, "7") as export:
         export.finish(film, shelf)
 
     assert {path.split("/")[1] for path in files(folder) if path.startswith("audio")} == {"en-aac-2", "en-aac-2-2"}

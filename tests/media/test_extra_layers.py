@@ -12,9 +12,9 @@ import pytest
 from av.sidedata.sidedata import Type
 
 from telecine.apps.transcode.videos.video_view import video_of
-from telecine.media.child.pictures.rotation import Turn, of_frame
+from telecine.media.child.pictures.rotation import Rotation, of_frame
 from telecine.media.child.pictures.scale import Scaler
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.source import dolby_vision, probe
 from telecine.media.child.source.side_data import LCEVC, VIEW_ID, side_data
 from telecine.media.colour import BT601
@@ -50,7 +50,7 @@ def test_side_data_of_an_unknown_kind_hides_nothing_else(enhanced: Path, tmp_pat
 
     assert LCEVC not in {kind.value for kind in Type}  # should PyAV learn it, another kind is to be found for this test
     assert set(side_data(frame)) >= {LCEVC, Type.DISPLAYMATRIX.value}
-    assert of_frame(frame) == Turn(rotation=90)
+    assert of_frame(frame) == Rotation(rotation=90)
 
 
 def test_a_film_with_an_enhancement_layer_is_shown_by_its_base_with_a_warning(enhanced: Path, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_dolby_vision_without_a_base_that_others_can_show_is_refused(
         shoot(tmp_path / "film.mp4", SHORT), edit.dolby_vision_record(profile, compatibility)
     )  # fmt: skip
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         probed(film)
 
     assert (refused.value.code, refused.value.permanent) == ("dolby_vision", True)
@@ -136,7 +136,7 @@ def test_profile_5_is_known_by_the_metadata_of_its_pictures(data: bytes | None, 
 
 
 def test_pictures_that_say_themselves_that_they_are_ipt_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         probed(
             shoot(tmp_path / "film.mkv", Film(**{**vars(SHORT), "format": "matroska", "settings": {"colorspace": 15}}))
         )

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from telecine import Bench, Done, Flow
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import Origin
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import SourceLocation
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.stages.encode import recorded
 from telecine.apps.transcode.stages.source import find_origin
-from telecine.apps.transcode.stages.source_feed import AHEAD, DOWNLOADED, Ahead, opened
-from telecine.media.inputs import Gate
+from telecine.apps.transcode.stages.source_feed import AHEAD, DOWNLOADED, ReadAhead, opened
+from telecine.media.inputs import InputPolicy
 from tests.media.transcode_env import Theatre, play
 from tests.support.s3 import KEY, SECRET, Bucket, serve_s3
 from tests.support.throttled_proxy import slow_line
@@ -44,7 +44,7 @@ def asked_for(*starts: int) -> tuple[Far, bool]:
     far = Far()
 
     async def ask() -> bool:
-        ahead = Ahead(far.read)
+        ahead = ReadAhead(far.read)
         return all([await ahead(start, MIB) == FILM[start : start + MIB] for start in starts])
 
     return far, asyncio.run(ask())
@@ -106,7 +106,7 @@ def test_a_film_that_was_downloaded_just_now_is_read_from_the_disk_and_lies_ther
     tmp_path: Path, place: str
 ) -> None:
     async def look(bench: Bench) -> Done:
-        options = Options(gate=Gate(private=("127.0.0.1",)), shared=place == "bucket")
+        options = TranscodeOptions(gate=InputPolicy(private=("127.0.0.1",)), shared=place == "bucket")
         origin = await find_origin(bench, parse(bench.spec), options)
         async with opened(bench, origin) as reading:
             return Done(result=[list(reading), (bench.scratch / DOWNLOADED).exists()])
@@ -130,7 +130,7 @@ def test_a_child_that_puts_a_link_in_place_of_the_download_is_not_followed(tmp_p
         await bench.keep("source", path)
         (tmp_path / "secret").write_bytes(b"pass")
         (bench.scratch / DOWNLOADED).symlink_to(tmp_path / "secret")
-        async with opened(bench, Origin(artifact="source", size=4, sha256="")) as reading:
+        async with opened(bench, SourceLocation(artifact="source", size=4, sha256="")) as reading:
             return Done(result=[list(reading), (await reading["source"](0, 4)).decode()])
 
     async def story(house: Theatre) -> None:
@@ -153,7 +153,7 @@ def test_a_film_of_many_segments_is_looked_through_before_it_stalls(tmp_path: Pa
             keep = [partial(bench.keep, f"720p/{n:05d}.m4s", path, rung="720p", number=n) for n in range(many)]
             await asyncio.gather(*(one() for one in keep))
             raise RuntimeError("fall over")
-        found = await recorded(bench, Options())
+        found = await recorded(bench, TranscodeOptions())
         return Done(result=len(found))
 
     async def story(house: Theatre) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from telecine.media.child.timing.h264_fields import Field, FieldReader
+from telecine.media.child.timing.h264_fields import CodedField, FieldReader
 from tests.media.fields import fields_of, write, write_raw
 from tests.media.make_video import Film, Shot, shoot
 from tests.media.patterns import read_number
@@ -73,7 +73,7 @@ def test_fields_that_share_a_packet_are_left_as_they_are(tmp_path: Path) -> None
 def test_a_slice_header_is_read_in_both_forms(tmp_path: Path) -> None:
     first, second = fields_of(5, 0)
     annexb = FieldReader()
-    assert (annexb.read(first), annexb.read(second)) == (Field(0, False), Field(0, True))
+    assert (annexb.read(first), annexb.read(second)) == (CodedField(0, False), CodedField(0, True))
 
     with av.open(str(write(tmp_path / "film.mp4", 3))) as film:
         [stream] = film.streams.video
@@ -82,7 +82,7 @@ def test_a_slice_header_is_read_in_both_forms(tmp_path: Path) -> None:
         found = [reader.read(bytes(packet)) for packet in film.demux(stream) if packet.size]
 
     assert extradata[0] == 1, "lengths, not start codes"
-    assert found == [Field(n, bottom) for n in range(3) for bottom in (False, True)]
+    assert found == [CodedField(n, bottom) for n in range(3) for bottom in (False, True)]
 
 
 @pytest.mark.parametrize("interlaced", [False, True])
@@ -124,5 +124,5 @@ def test_empty_units_between_others_change_nothing(counts: list[int]) -> None:
     )
     reader = FieldReader()
 
-    assert (reader.read(first), reader.read(second)) == (Field(0, False), Field(0, True))
+    assert (reader.read(first), reader.read(second)) == (CodedField(0, False), CodedField(0, True))
     assert reader.has_both(first + second)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from telecine.apps.transcode.stages.inspection import BadSegment, Inspection
+from telecine.apps.transcode.stages.inspection import BadSegment, SegmentInspector
 from telecine.artifacts import Artifacts
-from telecine.facts import Brief, JobId, Kept, Lease, Shelved, TaskId, WorkerId
+from telecine.facts import Brief, JobId, KeptArtifact, Lease, StoredArtifact, TaskId, WorkerId
 from telecine.media.mp4.box_walk import walk
 from tests.media.make_video import Film, Shot, shoot
 from tests.media.transcode_env import Theatre, play, small
@@ -28,7 +28,7 @@ class Made:
     folder: Path
     results: dict[str, Any]
     inputs: dict[tuple[str, int], Any]
-    shelved: list[Shelved]
+    shelved: list[StoredArtifact]
 
     def lease(self, stage: str, position: int = 0) -> Lease:
         found = self.inputs.get((stage, position))
@@ -36,26 +36,26 @@ class Made:
         task = TaskId(100 * (1 + list(self.results).index(stage)) + position)
         return Lease(task, 1, WorkerId(1), 0, JobId(1), "transcode", spec={}, input=found, **place)
 
-    def piece(self, name: str) -> Shelved:
+    def piece(self, name: str) -> StoredArtifact:
         return next(one for one in self.shelved if one.kept.name == name)
 
-    def inspection(self) -> Inspection:
+    def inspection(self) -> SegmentInspector:
         async def brief(lease: Lease) -> Brief:
             return Brief(results=self.results)
 
-        async def shelved(lease: Lease, stages: Sequence[str]) -> list[Shelved]:
+        async def shelved(lease: Lease, stages: Sequence[str]) -> list[StoredArtifact]:
             return [one for one in self.shelved if one.stage in stages]
 
-        return Inspection(brief, shelved)
+        return SegmentInspector(brief, shelved)
 
-    async def read(self, kept: Kept) -> bytes:
+    async def read(self, kept: KeptArtifact) -> bytes:
         """As the server does it for an inspector."""
         data = await self.artifacts.read(str(kept.key), 0, kept.size)
         if hashlib.sha256(data).hexdigest() != kept.sha256:
             raise ValueError("its bytes do not hash to what is said of them")
         return data
 
-    def stored(self, name: str, data: bytes, kept: Kept) -> Kept:
+    def stored(self, name: str, data: bytes, kept: KeptArtifact) -> KeptArtifact:
         """The same record, of other bytes."""
         path = self.folder / "stranger" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ class Made:
         key = str(path.relative_to(self.folder))
         return replace(kept, key=key, size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
-    def bytes_of(self, kept: Kept) -> bytes:
+    def bytes_of(self, kept: KeptArtifact) -> bytes:
         return (self.folder / str(kept.key)).read_bytes()
 
 
@@ -89,7 +89,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return found[0]
 
 
-def refused(made: Made, lease: Lease, kept: Kept) -> str:
+def refused(made: Made, lease: Lease, kept: KeptArtifact) -> str:
     with pytest.raises(BadSegment) as error:
         asyncio.run(made.inspection()(lease, kept, made.read))
     assert error.value.code == "bad_segment"
@@ -202,6 +202,6 @@ def test_a_record_that_names_other_bytes_is_refused(made: Made) -> None:
     ],
 )
 def test_what_would_be_shown_must_be_what_its_name_says(made: Made, stage: str, name: str, data: bytes) -> None:
-    kept = made.stored(name, data, Kept(name=name, token=1))
+    kept = made.stored(name, data, KeptArtifact(name=name, token=1))
 
     assert name in refused(made, made.lease(stage), kept)

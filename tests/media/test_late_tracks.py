@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from telecine.apps.transcode.plan import Origin
+from telecine.apps.transcode.plan import SourceLocation
 from telecine.apps.transcode.stages import fetch
 from telecine.apps.transcode.stages import source as flow_source
-from telecine.facts import Kept
+from telecine.facts import KeptArtifact
 from telecine.media.child import protocol
 from telecine.media.child.source import probe, remux
-from telecine.media.child.source.reader import Reader
-from telecine.media.limits import Bounds
-from telecine.media.orders import Limits, Probe, Remux
+from telecine.media.child.source.reader import SourceReader
+from telecine.media.limits import SourceBounds
+from telecine.media.orders import ChildLimits, Probe, Remux
 from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.source import Sound, Source
 from tests.media.corrupt_ts import padded, with_leap
@@ -94,14 +94,14 @@ SOUND = Sound(stream=1, codec="mp2", rate=48_000, channels=2, time_base=Fraction
 def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many bytes each read of a source gave."""
     counted: list[int] = []
-    read = Reader.read
+    read = SourceReader.read
 
-    def counting(self: Reader, length: int = -1) -> bytes:
+    def counting(self: SourceReader, length: int = -1) -> bytes:
         got = read(self, length)
         counted.append(len(got))
         return got
 
-    monkeypatch.setattr(Reader, "read", counting)
+    monkeypatch.setattr(SourceReader, "read", counting)
     return counted
 
 
@@ -150,16 +150,16 @@ def test_progress_of_a_thorough_probe_reaches_the_worker(monkeypatch: pytest.Mon
         return to_plain(Source(format="mpegts", size=5, duration=None, picture=None, sounds=(SOUND,)))
 
     @asynccontextmanager
-    async def fake_opened(_bench: Any, _origin: Origin) -> AsyncIterator[dict[str, Any]]:
+    async def fake_opened(_bench: Any, _origin: SourceLocation) -> AsyncIterator[dict[str, Any]]:
         yield {}
 
     monkeypatch.setattr(flow_source, "answer", fake_answer)
     monkeypatch.setattr(flow_source, "opened", fake_opened)
     bench: Any = None
-    options: Any = SimpleNamespace(bounds=Bounds(), limits=Limits)
+    options: Any = SimpleNamespace(bounds=SourceBounds(), limits=ChildLimits)
 
     for thorough in (True, False):
-        asyncio.run(flow_source.probe(bench, Origin(size=5), options, thorough=thorough))
+        asyncio.run(flow_source.probe(bench, SourceLocation(size=5), options, thorough=thorough))
 
     assert asked == [5, 0]
 
@@ -167,12 +167,12 @@ def test_progress_of_a_thorough_probe_reaches_the_worker(monkeypatch: pytest.Mon
 def test_the_next_attempt_takes_over_what_a_thorough_probe_has_found(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Source(format="mpegts", size=5, duration=None, picture=None, unclear=True)
     full = replace(first, sounds=(SOUND,), unclear=False, thorough=True)
-    kept = Kept(name="remuxed.mkv", token=1, size=5, facts={"damaged": 0, "source": to_plain(full)})
+    kept = KeptArtifact(name="remuxed.mkv", token=1, size=5, facts={"damaged": 0, "source": to_plain(full)})
 
     async def no_probe(*_: Any, **__: Any) -> Source:
         raise AssertionError("the file is read again")
 
-    async def already_kept(_name: str, *, check: bool) -> Kept:
+    async def already_kept(_name: str, *, check: bool) -> KeptArtifact:
         assert check
         return kept
 
@@ -180,4 +180,4 @@ def test_the_next_attempt_takes_over_what_a_thorough_probe_has_found(monkeypatch
     bench: Any = SimpleNamespace(kept=already_kept)
     options: Any = None
 
-    assert asyncio.run(fetch._remux(bench, options, Origin(size=5), first)) == (full, kept)
+    assert asyncio.run(fetch._remux(bench, options, SourceLocation(size=5), first)) == (full, kept)

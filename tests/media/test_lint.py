@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from telecine.media.hls.export import Export
+from telecine.media.hls.export import HlsExport
 from telecine.media.hls.lint import check, check_folder
-from telecine.media.hls.lint_media import Measured, measured
+from telecine.media.hls.lint_media import MeasuredSegment, measured
 from telecine.media.hls.recorded_film import Film
 from tests.media.cmaf import Shelf, a_real_film
 from tests.support.films import upto
@@ -30,7 +30,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @pytest.fixture(scope="module")
 def correct(shelf: Shelf, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("correct")
-    with Export(folder, "1") as export:
+    with HlsExport(folder, "1") as export:
         export.finish(shelf.film, shelf.place)
     return folder
 
@@ -50,7 +50,7 @@ def test_a_correct_film_has_no_findings(correct: Path) -> None:
 
 
 def test_a_growing_film_has_no_findings_at_any_length(shelf: Shelf, tmp_path: Path) -> None:
-    with Export(tmp_path / "film", "1") as export:
+    with HlsExport(tmp_path / "film", "1") as export:
         for most in range(6):
             export.update(upto(shelf.film, most), shelf.place)
 
@@ -60,7 +60,7 @@ def test_a_growing_film_has_no_findings_at_any_length(shelf: Shelf, tmp_path: Pa
 @pytest.mark.parametrize("kept", ["videos", "audios"])
 def test_a_film_without_sound_or_without_pictures_has_no_findings(shelf: Shelf, tmp_path: Path, kept: str) -> None:
     film = Film(timing=shelf.film.timing, **{kept: getattr(shelf.film, kept)})
-    with Export(tmp_path / "film", "1") as export:
+    with HlsExport(tmp_path / "film", "1") as export:
         export.finish(film, shelf.place)
 
     assert check_folder(tmp_path / "film") == []
@@ -73,7 +73,7 @@ def test_known_facts_spare_the_bytes_of_the_segments(correct: Path) -> None:
         opened.append(uri)
         return (correct / uri).read_bytes()
 
-    def known(uri: str, init: object) -> Measured:
+    def known(uri: str, init: object) -> MeasuredSegment:
         return measured((correct / uri).read_bytes(), init)  # type: ignore[arg-type]
 
     assert check(read, measure=known) == []
@@ -262,7 +262,7 @@ def test_a_damaged_segment_is_found(film: Path) -> None:
 
 
 def test_a_growing_list_must_say_where_to_start(shelf: Shelf, tmp_path: Path) -> None:
-    with Export(tmp_path / "film", "1") as export:
+    with HlsExport(tmp_path / "film", "1") as export:
         export.update(shelf.film, shelf.place)
     path = tmp_path / "film" / HIGH / "index.m3u8"
     path.write_text(path.read_text().replace("#EXT-X-START:TIME-OFFSET=0\n", ""))
@@ -272,7 +272,7 @@ def test_a_growing_list_must_say_where_to_start(shelf: Shelf, tmp_path: Path) ->
 
 def test_a_growing_film_that_needs_more_than_its_planned_bandwidth_is_found(shelf: Shelf, tmp_path: Path) -> None:
     small = [replace(one, rung=replace(one.rung, maxrate=10_000, bufsize=10_000)) for one in shelf.film.videos]
-    with Export(tmp_path / "film", "1") as export:
+    with HlsExport(tmp_path / "film", "1") as export:
         export.update(replace(shelf.film, videos=tuple(small)), shelf.place)
 
     assert clauses(tmp_path / "film") == {VARIANT}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from telecine.media.hls.export import Export
+from telecine.media.hls.export import HlsExport
 from telecine.media.hls.lint import check
-from telecine.media.hls.lint_media import Measured, measured
+from telecine.media.hls.lint_media import MeasuredSegment, measured
 from telecine.media.hls.lint_text import parse
 from telecine.media.mp4.boxes import InitFacts
 from tests.media.cmaf import a_real_film
@@ -20,7 +20,7 @@ WORDS = ["", "0", "-1", "1e9", "²", "9" * 40, "\\x00", '"', "=,=", "@", "x", ".
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Files:
     shelf, folder = a_real_film(tmp_path_factory.mktemp("shelf")), tmp_path_factory.mktemp("film")
-    with Export(folder, "1") as export:
+    with HlsExport(folder, "1") as export:
         export.finish(shelf.film, shelf.place)
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -34,7 +34,7 @@ def test_a_list_that_was_garbled_never_breaks_the_linter(film: Files, data: st.D
         name = data.draw(st.sampled_from(lists))
         files[name] = _garbled(files[name].decode(), data).encode()
 
-    def measure(uri: str, init: InitFacts) -> Measured:
+    def measure(uri: str, init: InitFacts) -> MeasuredSegment:
         return known.setdefault(uri, measured(files[uri], init))
 
     findings = check(files.__getitem__, measure=measure)
@@ -44,7 +44,7 @@ def test_a_list_that_was_garbled_never_breaks_the_linter(film: Files, data: st.D
     assert not (same and findings)
 
 
-known: dict[str, Measured] = {}
+known: dict[str, MeasuredSegment] = {}
 
 
 def _garbled(text: str, data: st.DataObject) -> str:

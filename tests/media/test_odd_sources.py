@@ -12,13 +12,13 @@ import av
 import pytest
 
 from telecine.media.child.error_report import report
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.sound import audio_track
 from telecine.media.child.source import probe, remux
-from telecine.media.child.source.reader import Reader, SourceFailed
+from telecine.media.child.source.reader import SourceFailed, SourceReader
 from telecine.media.child.source.stream_copy import RecodedStream
 from telecine.media.child.timing import scan
-from telecine.media.orders import Probe, Scan, Track
+from telecine.media.orders import AudioTrackOrder, Probe, Scan
 from telecine.media.timeline.grid import Span
 from tests.media.child_driver import audio_order
 from tests.media.in_process import Listener, carry_out
@@ -165,7 +165,7 @@ def announced(path: Path) -> Path:
 def test_a_transport_stream_without_pictures_is_refused_with_one_sentence(tmp_path: Path) -> None:
     path = announced(tmp_path / "film.ts")
 
-    with pytest.raises(Refused, match="neither video nor audio") as refused:
+    with pytest.raises(OrderRefused, match="neither video nor audio") as refused:
         carry_out(probe.run, Probe(size=path.stat().st_size), tmp_path, path)
 
     assert refused.value.permanent
@@ -224,12 +224,12 @@ def test_an_outage_of_a_far_source_never_ends_a_job_for_good(tmp_path: Path, suf
         (probe.run, Probe(size=found.size)),
         (scan.run, Scan(format=found.format, picture=found.picture, sounds=found.sounds)),
         (remux.run, order_for(path)),
-        (audio_track.run, audio_order(sound, Track(name="a"), SPAN, format=found.format)),
+        (audio_track.run, audio_order(sound, AudioTrackOrder(name="a"), SPAN, format=found.format)),
     ]
     told = {}
     for operation, order in orders:
-        source = Reader(Breaking(path.read_bytes(), round(share * found.size)))
-        talk = Talk(Listener(), source=source, scratch=tmp_path)
+        source = SourceReader(Breaking(path.read_bytes(), round(share * found.size)))
+        talk = ChildSession(Listener(), source=source, scratch=tmp_path)
         try:
             talk.done(operation(order, talk))
         except Exception as error:

@@ -18,7 +18,7 @@ import av
 import pytest
 
 from telecine.media.colour import BT709
-from telecine.media.ladders.ladder import Ladder, Step, climb
+from telecine.media.ladders.ladder import Ladder, LadderStep, climb
 from telecine.media.mp4.boxes import read_init
 from telecine.media.orders import Rung, Timing
 from telecine.media.timeline.grid import Span
@@ -34,8 +34,8 @@ Looks = Callable[[str], Looked]
 Inits = Callable[..., dict[str, bytes]]
 SOME_GRID = Timing(rate=Fraction(25), frames=1, gop=25, per_segment=25)  # audio has none of its own
 LADDER: Ladder = (
-    Step(name="lossless", lossless=True, preset="ultrafast"),
-    Step(name="small", height=90, kbps=300, preset="ultrafast"),
+    LadderStep(name="lossless", lossless=True, preset="ultrafast"),
+    LadderStep(name="small", height=90, kbps=300, preset="ultrafast"),
 )
 PER_CHUNK = 2
 AUDIO_FRAME = Fraction(1024, 48_000)

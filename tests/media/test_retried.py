@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from telecine.apps.transcode.videos.failed_cleanup import Tidying
-from telecine.apps.transcode.videos.start import begin
+from telecine.apps.transcode.videos.failed_cleanup import FailedCleanup
+from telecine.apps.transcode.videos.start import start_video
 from telecine.facts import Failed, JobId
 from telecine.flow import Bench, Flow
 from telecine.settings import Settings
@@ -64,7 +64,7 @@ def test_a_film_that_is_asked_for_again_while_it_fails_is_made(source: Source, t
 
         await until(failing, "a chunk has failed")
         spoilt.mended = True
-        again = await begin(house.parts.engine, spec_of(wishes))
+        again = await start_video(house.parts.engine, spec_of(wishes))
         released.set()
         job = await house.ended(job_id)
         assert (again.job_id, again.how) == (job_id, "continued")
@@ -106,7 +106,7 @@ def test_what_a_failed_film_left_half_done_is_freed_and_made_again(source: Sourc
 
     async def story(house: Theatre) -> None:
         job = await house.made(small(source("mp4-h264")))
-        tidying = Tidying(house.parts.engine)
+        tidying = FailedCleanup(house.parts.engine)
         whole = await tidying.look()
         # Lose one segment, as if the chunk had failed before it.
         await house.sql("delete from artifact where name = '180p/00003.m4s'")

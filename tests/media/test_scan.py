@@ -11,7 +11,7 @@ from pathlib import Path
 import av
 import pytest
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.timing import scan
 from telecine.media.orders import Scan
 from telecine.media.plain_json import from_plain
@@ -122,7 +122,7 @@ def test_a_source_that_lost_a_stream_since_its_probe_is_refused(source: Kinds, t
     found = probed(source("mkv-three-languages"))
     order = Scan(format=found.format, picture=found.picture, sounds=found.sounds)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         carry_out(scan.run, order, tmp_path, source("mkv-starts-at-10-s"))
 
     assert refused.value.code == "source_changed"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from telecine.apps.transcode.videos.playlist_cache import Remembered, Screening
+from telecine.apps.transcode.videos.playlist_cache import PlaylistCache, RecentValues
 from telecine.errors import NotFound
 from telecine.wiring import open_artifacts
 from tests.media.transcode_env import Theatre, play
@@ -18,7 +18,7 @@ def test_a_preview_that_nobody_looked_at_for_a_while_is_read_anew(finished: Fini
     async def story(house: Theatre) -> None:
         job = await house.ended(1)
         clock = [0.0]
-        screening = Screening(house.views, open_artifacts(house.parts.settings), lambda: clock[0])
+        screening = PlaylistCache(house.views, open_artifacts(house.parts.settings), lambda: clock[0])
         first = await screening.preview(job.id, "processing")
 
         # Another attempt has kept the same pieces, a while ago.
@@ -48,7 +48,7 @@ def test_many_who_want_the_same_wait_for_one_who_makes_it() -> None:
     made: list[int] = []
 
     async def story() -> None:
-        known: Remembered[int, str] = Remembered(2)
+        known: RecentValues[int, str] = RecentValues(2)
         begun = asyncio.Event()
 
         async def make(key: int) -> str:

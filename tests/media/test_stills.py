@@ -12,7 +12,7 @@ from av.video.frame import VideoFrame
 
 from telecine.media.child.encode.encoder import Encoder
 from telecine.media.child.pictures import stills
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.mp4.boxes import fragments, read_init
 from telecine.media.orders import MakePoster, MakeSprites, Rung, Still, Timing
 from tests.media import child_driver
@@ -133,7 +133,7 @@ def test_a_missing_sprite_fails_the_sheet(tmp_path: Path) -> None:
     (tmp_path / "bad.mp4").write_bytes(b"")
     order = MakeSprites(stills=(Still(file="bad.mp4", at=Fraction(4)),), width=160, height=90)
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         carry_out(stills.sprites, order, tmp_path)
 
     assert refused.value.code == "no_picture"

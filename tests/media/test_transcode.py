@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from telecine.apps.transcode.videos.progress import Progress, progress_of
+from telecine.apps.transcode.videos.progress import TranscodeProgress, progress_of
 from telecine.apps.transcode.videos.video_view import Video, video_of
 from telecine.engine.queries.view_models import JobView
 from telecine.media.hls.lint_text import parse
@@ -36,7 +36,7 @@ class Shown:
 
     job: JobView
     folder: Path
-    progress: Progress
+    progress: TranscodeProgress
     video: Video
     attempts: list[tuple[str, str]]
 

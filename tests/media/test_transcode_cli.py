@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from telecine.apps.transcode.cli import growing_folder
-from telecine.apps.transcode.cli.growing_folder import Preview
-from telecine.media.hls.export import Export, FolderBusy
+from telecine.apps.transcode.cli.growing_folder import GrowingFolder
+from telecine.media.hls.export import FolderBusy, HlsExport
 from telecine.world import World
 from tests.media.make_video import Film, Shot, shoot
 from tests.media.transcode_env import Theatre, faults_of, numbers_of, play, small
@@ -171,7 +171,7 @@ def test_a_folder_that_is_locked_for_a_while_does_not_end_the_run(shell: Shell, 
         # Not before: at the start, a folder that is locked is refused.
         until(lambda: shell.rows("select id from task where state = 'running'"), "the job has begun")
         out.mkdir()
-        with Export(out, "somebody else's"):
+        with HlsExport(out, "somebody else's"):
             until(lambda: shell.rows("select id from job where outcome = 'completed'"), "the film is made")
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(timeout=1.0)
@@ -196,7 +196,7 @@ def test_a_preview_whose_folder_is_locked_is_told_once_and_tried_again(
     monkeypatch.setattr(growing_folder, "SECONDS", 0.0)
     monkeypatch.setattr(growing_folder, "PAUSE", 0)
     locked = Locked()
-    preview = Preview("film.mp4", locked, World())  # type: ignore[arg-type]
+    preview = GrowingFolder("film.mp4", locked, World())  # type: ignore[arg-type]
 
     async def watch() -> None:
         for _ in range(4):

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.stage_inputs import PLAN
 from telecine.apps.transcode.videos.progress import progress_of
-from telecine.apps.transcode.videos.start import begin
+from telecine.apps.transcode.videos.start import start_video
 from telecine.apps.transcode.videos.video_view import video_of
 from telecine.flow import Bench
 from telecine.media.plain_json import from_plain
@@ -90,10 +90,10 @@ def test_chosen_qualities_are_made_anew_and_the_others_carried_over(film: Path, 
         assert [key for key in after.values() if not open_artifacts(house.parts.settings).path(key).exists()] == []  # type: ignore[union-attr]
         await check(house, second.id, "again")
 
-        anew = await begin(house.parts.engine, spec_of(small(film)))
+        anew = await start_video(house.parts.engine, spec_of(small(film)))
         assert (anew.how, anew.job_id) == ("submitted", second.id + 1)
         assert (await house.ended(anew.job_id)).status == "completed"
-        kept = await begin(house.parts.engine, spec_of(small(film, qualities=["180p"], preset="veryfast")))
+        kept = await start_video(house.parts.engine, spec_of(small(film, qualities=["180p"], preset="veryfast")))
         assert (kept.how, kept.job_id) == ("made before", second.id)
 
     settings = {"version_days": 0}
@@ -118,7 +118,7 @@ async def origins(house: Theatre, job_id: int) -> dict[str, tuple[int, int] | No
     kept = next(one.kept for one in await house.views.kept(job_id) if one.kept.name == PLAN)
     path = open_artifacts(house.parts.settings).path(str(kept.key))
     assert path is not None
-    return {rung.name: rung.scaled_from for rung in from_plain(Plan, json.loads(path.read_bytes())).rungs}
+    return {rung.name: rung.scaled_from for rung in from_plain(TranscodePlan, json.loads(path.read_bytes())).rungs}
 
 
 async def check(house: Theatre, job_id: int, name: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from telecine.apps.transcode.videos.progress import Progress, Quality, progress_of
+from telecine.apps.transcode.videos.progress import Quality, TranscodeProgress, progress_of
 from telecine.apps.transcode.videos.video_view import video_of
 from telecine.facts import JobId
 from telecine.flow import Bench
@@ -26,7 +26,7 @@ class Gates:
         self._open[chunk].set()
 
 
-async def progress(house: Theatre, job_id: int) -> Progress:
+async def progress(house: Theatre, job_id: int) -> TranscodeProgress:
     return await progress_of(house.views, job_id)
 
 
@@ -35,11 +35,11 @@ async def status(house: Theatre, job_id: int) -> str:
     return (await video_of(house.parts.engine, subject[1])).status
 
 
-def states(now: Progress) -> dict[str, tuple[str, int]]:
+def states(now: TranscodeProgress) -> dict[str, tuple[str, int]]:
     return {one.quality: (one.status, one.segments_completed) for one in now.qualities}
 
 
-def quality(now: Progress, name: str) -> Quality:
+def quality(now: TranscodeProgress, name: str) -> Quality:
     return next(one for one in now.qualities if one.quality == name)
 
 

@@ -10,10 +10,10 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from telecine.media.child.pictures.frames import Frames
-from telecine.media.child.protocol import Talk
+from telecine.media.child.pictures.frames import FrameSelector
+from telecine.media.child.protocol import ChildSession
 from telecine.media.child.source import remux
-from telecine.media.child.source.reader import Descriptor, Reader
+from telecine.media.child.source.reader import FileSource, SourceReader
 from telecine.media.child.timing import scan
 from telecine.media.orders import EncodeVideo, Remux, Scan
 from telecine.media.plain_json import from_plain
@@ -42,9 +42,9 @@ class Timeline:
         shown: list[int] = []
         handle = os.open(self.path, os.O_RDONLY)
         try:
-            talk = Talk(Listener(), source=Reader(Descriptor(handle)), scratch=self.path.parent)
+            talk = ChildSession(Listener(), source=SourceReader(FileSource(handle)), scratch=self.path.parent)
             order = self._order(mend)
-            for frames, picture in Frames(order, talk, 0, len(order.times)):
+            for frames, picture in FrameSelector(order, talk, 0, len(order.times)):
                 shown += [read_number(picture)] * len(frames)
         finally:
             os.close(handle)

@@ -20,11 +20,11 @@ from typing import Any
 import av
 
 from telecine.apps.transcode.spec import TranscodeSpec, parse
-from telecine.apps.transcode.videos.folder_export import Showing
-from telecine.apps.transcode.videos.start import begin
+from telecine.apps.transcode.videos.folder_export import FolderExport
+from telecine.apps.transcode.videos.start import start_video
 from telecine.client import Client
 from telecine.engine.queries.view_models import JobView
-from telecine.facts import Shelved, Status
+from telecine.facts import Status, StoredArtifact
 from telecine.flow import Bench, Flow
 from telecine.media.hls.lint import check_folder
 from telecine.media.hls.lint_text import parse as parse_list
@@ -83,7 +83,7 @@ class Theatre:
 
     async def begun(self, wishes: dict[str, Any], **how: Any) -> int:
         """Submit; the job's id."""
-        return (await begin(self.parts.engine, spec_of(wishes), **how)).job_id
+        return (await start_video(self.parts.engine, spec_of(wishes), **how)).job_id
 
     async def made(self, wishes: dict[str, Any], **how: Any) -> JobView:
         """Submit and wait: the job as it ended."""
@@ -111,10 +111,10 @@ class Theatre:
     async def exported(self, job_id: int, name: str = "out") -> Path:
         return (await self.showing(job_id, name).finish()).parent
 
-    def showing(self, job_id: int, name: str = "out") -> Showing:
-        return Showing(self.views, open_artifacts(self.parts.settings), job_id, self.folder / name)
+    def showing(self, job_id: int, name: str = "out") -> FolderExport:
+        return FolderExport(self.views, open_artifacts(self.parts.settings), job_id, self.folder / name)
 
-    async def pieces(self, job_id: int) -> dict[tuple[str, int], Shelved]:
+    async def pieces(self, job_id: int) -> dict[tuple[str, int], StoredArtifact]:
         """What was recorded of each rung and track, by segment."""
         found = [one for one in await self.views.kept(job_id, "audio", "video") if one.kept.name.endswith(".m4s")]
         by_place = {(one.kept.facts["rung"], one.kept.facts["number"]): one for one in found}

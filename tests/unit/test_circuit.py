@@ -1,12 +1,12 @@
 """The circuit breaker: when it opens, how long it waits, what closes it."""
 
-from telecine.dispatch.circuit import Circuit
+from telecine.dispatch.circuit import CircuitBreaker
 from telecine.dispatch.hints import id_of
 from tests.support.builders import Loaded
 
 
 def test_it_opens_after_errors_in_a_row_and_says_so_once() -> None:
-    circuit = Circuit(Loaded(), after=3)
+    circuit = CircuitBreaker(Loaded(), after=3)
 
     assert [circuit.failed() for _ in range(5)] == [False, False, True, False, False]
 
@@ -14,7 +14,7 @@ def test_it_opens_after_errors_in_a_row_and_says_so_once() -> None:
 
 
 def test_an_answer_in_between_begins_the_count_anew() -> None:
-    circuit = Circuit(Loaded(), after=2)
+    circuit = CircuitBreaker(Loaded(), after=2)
 
     circuit.failed()
     circuit.ok()
@@ -24,7 +24,7 @@ def test_an_answer_in_between_begins_the_count_anew() -> None:
 
 
 def test_a_probe_that_fails_opens_it_again_and_one_that_succeeds_closes_it() -> None:
-    circuit = Circuit(Loaded(), after=1)
+    circuit = CircuitBreaker(Loaded(), after=1)
     circuit.failed()
 
     circuit.probe()
@@ -39,14 +39,14 @@ def test_a_probe_that_fails_opens_it_again_and_one_that_succeeds_closes_it() -> 
 
 
 def test_pauses_double_up_to_the_longest_and_no_two_processes_wait_alike() -> None:
-    longest, shortest = (Circuit(Loaded(dice), first=1.0, most=8.0) for dice in (1.0, 0.0))
+    longest, shortest = (CircuitBreaker(Loaded(dice), first=1.0, most=8.0) for dice in (1.0, 0.0))
 
     assert [longest.pause() for _ in range(5)] == [1.0, 2.0, 4.0, 8.0, 8.0]
     assert [shortest.pause() for _ in range(5)] == [0.5, 1.0, 2.0, 4.0, 4.0]
 
 
 def test_after_an_outage_pauses_begin_short_again() -> None:
-    circuit = Circuit(Loaded(1.0), first=1.0)
+    circuit = CircuitBreaker(Loaded(1.0), first=1.0)
     circuit.pause()
     circuit.pause()
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from telecine.facts import Done, Expired, Fact, Failed, Released, State, Task
-from telecine.lifecycle import After, Refusal, decide
+from telecine.lifecycle import After, OutcomeRefused, decide
 from tests.exhaustive import NOW, Bounds, Broken, Decide, Machine, search
 from tests.support.builders import but
 
@@ -23,43 +23,43 @@ def test_no_history_breaks_an_invariant_and_every_job_can_end(bounds: Bounds) ->
     assert found.stuck == 0
 
 
-def without_token(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_token(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     return decide(task, fact, task.token, **how)
 
 
-def without_lease_end(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_lease_end(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     late = isinstance(fact, Expired) or task.lease_until is None
     return decide(task if late else but(task, lease_until=NOW + 1), fact, token, **how)
 
 
-def without_patience(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_patience(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     return decide(task, Expired(gone=True) if isinstance(fact, Expired) else fact, token, **how)
 
 
-def without_cancel(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_cancel(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     return decide(but(task, cancel_asked=False) if isinstance(fact, Done) else task, fact, token, **how)
 
 
-def without_state(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_state(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     ended = task.state.is_final and task.token > 0
     revived = but(task, state=State.RUNNING, lease_until=NOW + 1) if ended else task
     return decide(revived, fact, token, **how)
 
 
-def without_permanence(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_permanence(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     return decide(task, but(fact, permanent=False) if isinstance(fact, Failed) else fact, token, **how)
 
 
-def without_quarantine(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_quarantine(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     verdict = decide(but(task, losses=0), fact, token, **how)
     return but(verdict, losses=task.losses + verdict.losses) if isinstance(verdict, After) else verdict
 
 
-def without_halt(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_halt(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     return decide(but(task, cancel_asked=False) if isinstance(fact, Released) else task, fact, token, **how)
 
 
-def without_mercy(task: Task, fact: Fact, token: int, **how: Any) -> After | Refusal:
+def without_mercy(task: Task, fact: Fact, token: int, **how: Any) -> After | OutcomeRefused:
     """Refuses a holder in the last moment of its lease."""
     if task.lease_until is None or not isinstance(fact, Done | Failed | Released):
         return decide(task, fact, token, **how)

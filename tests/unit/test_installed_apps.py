@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from telecine.apps import App, AppFlow, FlowContext, SubjectKind
-from telecine.apps.installed import BUILT_IN, AppFault, Entry, Installed, load
+from telecine.apps.installed import BUILT_IN, AppEntry, AppFault, Installed, load
 from telecine.errors import BadSpec
 from telecine.flow import Flow
 from telecine.settings import Settings
@@ -27,12 +27,12 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return made
 
 
-def entries(*names: str) -> list[Entry]:
-    return [Entry(f"some_apps:{name}", "a-package") for name in names]
+def entries(*names: str) -> list[AppEntry]:
+    return [AppEntry(f"some_apps:{name}", "a-package") for name in names]
 
 
 def test_the_built_in_apps_are_fine() -> None:
-    found = load([Entry(place) for place in BUILT_IN])
+    found = load([AppEntry(place) for place in BUILT_IN])
 
     assert ([app.name for app in found.apps], found.faults) == (["transcode"], ())
     assert found.flow("transcode") is not None
@@ -44,7 +44,7 @@ def test_a_faulty_app_is_named_and_stops_no_other(module: ModuleType) -> None:
     module.wrong = "an app"  # type: ignore[attr-defined]
     module.odd = App(name="Odd Name", title="Odd")  # type: ignore[attr-defined]
 
-    found = load([*entries("missing", "wrong", "odd"), Entry("no_such_module:app", "b-package"), *entries("good")])
+    found = load([*entries("missing", "wrong", "odd"), AppEntry("no_such_module:app", "b-package"), *entries("good")])
 
     assert [app.name for app in found.apps] == ["good"]
     missing, wrong, odd, absent = found.faults

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from telecine.facts import LEASE, Done, Expired, Fact, Failed, Overdue, Released, State, Task
-from telecine.lifecycle import After, Refusal, decide
+from telecine.lifecycle import After, OutcomeRefused, decide
 from tests.support.builders import NOW, Loaded, a_policy, a_task
 
 WORKER_FACTS = [Done(), Failed("no"), Failed("never", permanent=True), Released()]
@@ -17,7 +17,7 @@ def name(fact: object) -> str:
     return repr(fact) if isinstance(fact, Fact) else str(fact)
 
 
-def hear(task: Task, fact: Fact, *, token: int | None = None, now: int = NOW, **policy: Any) -> After | Refusal:
+def hear(task: Task, fact: Fact, *, token: int | None = None, now: int = NOW, **policy: Any) -> After | OutcomeRefused:
     given = task.token if token is None else token
     return decide(task, fact, given, policy=a_policy(**policy), now=now, dice=Loaded())
 
@@ -36,7 +36,7 @@ def heard(task: Task, fact: Fact, **how: Any) -> After:
 def test_a_word_under_any_token_but_the_current_one_is_refused(fact: Fact, token: int) -> None:
     task = a_task(token=2, lease_until=NOW - 1 if isinstance(fact, Expired) else NOW + 1, stops_at=NOW)
 
-    assert hear(task, fact, token=token) == Refusal("lease_lost")
+    assert hear(task, fact, token=token) == OutcomeRefused("lease_lost")
 
 
 @pytest.mark.parametrize("fact", ALL_FACTS, ids=name)
@@ -44,7 +44,7 @@ def test_a_word_under_any_token_but_the_current_one_is_refused(fact: Fact, token
 def test_only_a_running_task_is_moved_by_a_word(fact: Fact, state: State) -> None:
     task = a_task(state=state, lease_until=None, stops_at=NOW)
 
-    assert hear(task, fact) == Refusal("lease_lost")
+    assert hear(task, fact) == OutcomeRefused("lease_lost")
 
 
 @pytest.mark.parametrize("fact", WORKER_FACTS, ids=name)
@@ -52,13 +52,13 @@ def test_a_worker_is_heard_until_its_lease_ends_and_not_at_its_end(fact: Fact) -
     task = a_task(lease_until=NOW + LEASE)
 
     assert isinstance(hear(task, fact, now=NOW + LEASE - 1), After)
-    assert hear(task, fact, now=NOW + LEASE) == Refusal("lease_expired")
+    assert hear(task, fact, now=NOW + LEASE) == OutcomeRefused("lease_expired")
 
 
 def test_recovery_is_heard_from_the_end_of_the_lease_and_not_before() -> None:
     task = a_task(lease_until=NOW + LEASE)
 
-    assert hear(task, Expired(), now=NOW + LEASE - 1) == Refusal("still_held")
+    assert hear(task, Expired(), now=NOW + LEASE - 1) == OutcomeRefused("still_held")
     assert isinstance(hear(task, Expired(), now=NOW + LEASE), After)
 
 
@@ -69,16 +69,16 @@ def test_a_worker_that_is_provably_gone_loses_its_lease_at_once() -> None:
 def test_a_limit_ends_the_attempt_only_once_it_is_reached() -> None:
     task = a_task(stops_at=NOW + 5)
 
-    assert hear(task, Overdue("stalled"), now=NOW + 4) == Refusal("still_held")
+    assert hear(task, Overdue("stalled"), now=NOW + 4) == OutcomeRefused("still_held")
     assert isinstance(hear(task, Overdue("stalled"), now=NOW + 5), After)
 
 
 def test_a_task_without_limits_is_never_overdue() -> None:
-    assert hear(a_task(stops_at=None), Overdue("stalled"), now=NOW + 10**9) == Refusal("still_held")
+    assert hear(a_task(stops_at=None), Overdue("stalled"), now=NOW + 10**9) == OutcomeRefused("still_held")
 
 
 def test_a_running_task_without_a_lease_counts_as_expired() -> None:
-    assert hear(a_task(lease_until=None), Done()) == Refusal("lease_expired")
+    assert hear(a_task(lease_until=None), Done()) == OutcomeRefused("lease_expired")
     assert isinstance(hear(a_task(lease_until=None), Expired()), After)
 
 
@@ -90,11 +90,11 @@ def test_done_ends_the_task() -> None:
 
 
 def test_done_is_refused_once_the_job_was_cancelled() -> None:
-    assert hear(a_task(cancel_asked=True), Done()) == Refusal("job_cancelled")
+    assert hear(a_task(cancel_asked=True), Done()) == OutcomeRefused("job_cancelled")
 
 
 def test_done_under_cancel_after_the_lease_is_refused_as_expired() -> None:
-    assert hear(a_task(cancel_asked=True), Done(), now=NOW + LEASE) == Refusal("lease_expired")
+    assert hear(a_task(cancel_asked=True), Done(), now=NOW + LEASE) == OutcomeRefused("lease_expired")
 
 
 def test_done_counts_although_a_required_sibling_has_failed() -> None:

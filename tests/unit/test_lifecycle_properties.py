@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telecine.facts import LEASE, Done, Expired, Fact, Failed, Overdue, Policy, Released, State, Task, TaskId
-from telecine.lifecycle import QUARANTINE_AFTER, REFUNDS, After, Refusal, decide
+from telecine.lifecycle import QUARANTINE_AFTER, REFUNDS, After, OutcomeRefused, decide
 from telecine.retry import backoff
 from tests.support.builders import NOW, Loaded, but
 
@@ -48,7 +48,7 @@ def tasks(draw: st.DrawFn) -> Task:
     )
 
 
-def after(task: Task, fact: Fact, token: int, now: int, policy: Policy) -> After | Refusal:
+def after(task: Task, fact: Fact, token: int, now: int, policy: Policy) -> After | OutcomeRefused:
     return decide(task, fact, token, policy=policy, now=now, dice=random.Random(7))
 
 
@@ -56,7 +56,7 @@ def after(task: Task, fact: Fact, token: int, now: int, policy: Policy) -> After
 def test_a_task_that_does_not_run_never_moves(task: Task, fact: Fact, token: int, now: int, policy: Policy) -> None:
     verdict = after(task, fact, token, now, policy)
 
-    assert isinstance(verdict, Refusal) or (task.state is State.RUNNING and task.token == token)
+    assert isinstance(verdict, OutcomeRefused) or (task.state is State.RUNNING and task.token == token)
 
 
 @given(tasks(), facts, moments, policies)

@@ -3,8 +3,8 @@
 import pytest
 from rich.console import Console
 
-from telecine.apps.transcode.cli.transcode_progress import File, picture
-from telecine.apps.transcode.videos.progress import Progress, Quality
+from telecine.apps.transcode.cli.transcode_progress import TranscodeFile, picture
+from telecine.apps.transcode.videos.progress import Quality, TranscodeProgress
 
 RUNGS = tuple(
     Quality(
@@ -22,8 +22,10 @@ RUNGS = tuple(
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_each_quality_stays_on_its_line(width: int) -> None:
-    file = File("a film with rather a long name, as they come from cameras.mp4", 1234, "film-1", None, "continued")
-    state = Progress(
+    file = TranscodeFile(
+        "a film with rather a long name, as they come from cameras.mp4", 1234, "film-1", None, "continued"
+    )
+    state = TranscodeProgress(
         job_id=1234, status="processing", step="video", percent=42.0, qualities=RUNGS, eta=3_723_000, speed=0.53
     )
     screen = Console(width=width, color_system=None)

@@ -10,7 +10,7 @@ import structlog
 
 from telecine.engine.accounts.keys import written
 from telecine.facts import JobId, Lease, TaskId, WorkerId
-from telecine.observe.logs import Formatter, shown, struck
+from telecine.observe.logs import LogFormatter, shown, struck
 from telecine.worker.current import current_lease
 
 SECRET = "5" * 64
@@ -23,7 +23,7 @@ class Lines:
     def __init__(self, style: str) -> None:
         self._stream = io.StringIO()
         self._handler = logging.StreamHandler(self._stream)
-        self._handler.setFormatter(Formatter(style, trace_of=lambda job: f"trace {job}"))
+        self._handler.setFormatter(LogFormatter(style, trace_of=lambda job: f"trace {job}"))
         self.log = logging.getLogger("tests.unit.test_logs")
         self.log.handlers[:] = [self._handler]
         self.log.setLevel(logging.DEBUG)

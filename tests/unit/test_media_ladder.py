@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from telecine.errors import BadSpec
 from telecine.media.ladders.h264_levels import LEVELS, in_blocks
-from telecine.media.ladders.ladder import LADDERS, Climb, Ladder, Step, climb
+from telecine.media.ladders.ladder import LADDERS, ChosenRungs, Ladder, LadderStep, climb
 from telecine.media.ladders.ladder_spec import read_ladder
 from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.source import Picture
@@ -25,7 +25,7 @@ PICTURES = st.builds(
 )
 OWN = st.lists(
     st.builds(
-        Step,
+        LadderStep,
         height=st.one_of(st.none(), st.integers(1, 2_160).map(lambda half: 2 * half)),
         kbps=st.integers(50, 40_000),
         required=st.booleans(),
@@ -34,7 +34,7 @@ OWN = st.lists(
     max_size=8,
 ).map(
     lambda steps: tuple(
-        Step(name=f"r{k}", height=s.height, kbps=s.kbps, required=s.required) for k, s in enumerate(steps)
+        LadderStep(name=f"r{k}", height=s.height, kbps=s.kbps, required=s.required) for k, s in enumerate(steps)
     )
 )
 ANY_LADDER = st.one_of(st.sampled_from(list(LADDERS.values())), OWN)
@@ -47,7 +47,7 @@ def a_picture(width: int, height: int, *, sar: Fraction = Fraction(1), rotation:
     )
 
 
-def sizes(climbed: Climb) -> dict[str, tuple[int, int]]:
+def sizes(climbed: ChosenRungs) -> dict[str, tuple[int, int]]:
     return {rung.name: (rung.width, rung.height) for rung in climbed.rungs}
 
 
@@ -175,7 +175,7 @@ def test_a_rung_keeps_what_its_level_promises(ladder: Ladder, picture: Picture, 
 def test_a_climb_comes_back_from_json(ladder: Ladder, picture: Picture, rate: Fraction) -> None:
     climbed = climb(ladder, picture, rate)
 
-    assert from_plain(Climb, json.loads(json.dumps(to_plain(climbed)))) == climbed
+    assert from_plain(ChosenRungs, json.loads(json.dumps(to_plain(climbed)))) == climbed
 
 
 def test_an_own_ladder_is_a_list_of_tables() -> None:

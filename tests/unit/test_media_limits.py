@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from telecine.errors import MediaRefused
-from telecine.media.limits import Bounds, check_index, check_source
+from telecine.media.limits import SourceBounds, check_index, check_source
 from telecine.media.source import Packets, Picture, Sound, Source
 from telecine.media.timeline.index import build_index
 
@@ -19,7 +19,7 @@ SOURCE = Source(format="mov", size=10**9, duration=Fraction(7_200), picture=PICT
     "source", [SOURCE, replace(SOURCE, picture=None), replace(SOURCE, sounds=()), replace(SOURCE, duration=None)]
 )
 def test_an_ordinary_source_comes_in(source: Source) -> None:
-    check_source(source, Bounds())
+    check_source(source, SourceBounds())
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_an_ordinary_source_comes_in(source: Source) -> None:
 )
 def test_what_is_too_much_is_refused(source: Source, code: str, sentence: str) -> None:
     with pytest.raises(MediaRefused) as refused:
-        check_source(source, Bounds())
+        check_source(source, SourceBounds())
 
     assert (refused.value.code, refused.value.permanent) == (code, True)
     assert sentence in str(refused.value)
@@ -59,7 +59,7 @@ def test_a_source_that_lied_about_its_length_is_refused_by_its_index() -> None:
     index = build_index(Packets(time_base=Fraction(1, 1000), pts=(0, 40, 10**9), keys=(0,)))
 
     with pytest.raises(MediaRefused, match="lasts 277:46:40") as refused:
-        check_index(index, Bounds())
+        check_index(index, SourceBounds())
 
     assert refused.value.code == "too_long"
 
@@ -71,4 +71,4 @@ def test_a_thousand_frames_per_second_are_refused() -> None:
     for pts in (fast, uneven):
         index = build_index(Packets(time_base=Fraction(1, 1000), pts=pts, keys=(0,)))
         with pytest.raises(MediaRefused, match="at most 240 are taken"):
-            check_index(index, Bounds())
+            check_index(index, SourceBounds())

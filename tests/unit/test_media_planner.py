@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telecine.media.ladders.ladder import LADDERS, climb
-from telecine.media.orders import EncodeAudio, EncodeVideo, Rung, Timing, Track
+from telecine.media.orders import AudioTrackOrder, EncodeAudio, EncodeVideo, Rung, Timing
 from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.planner import (
     missing,
@@ -109,7 +109,7 @@ def test_chunks_are_small_json() -> None:
 
 def test_an_audio_order_comes_back_from_json() -> None:
     sound = Sound(stream=1, codec="aac", rate=44_100, channels=2, time_base=Fraction(1, 44_100))
-    track, borders = Track(name="audio-und"), span_of(a_film(100), in_seconds(a_film(100))).borders
+    track, borders = AudioTrackOrder(name="audio-und"), span_of(a_film(100), in_seconds(a_film(100))).borders
     order = EncodeAudio(
         sound=sound, format="mov", track=track, start=88_200, length=Fraction(4), borders=borders, have=(1, 3)
     )

@@ -6,12 +6,12 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telecine.media.ladders.ladder import LADDERS, Climb, Ladder, Step, climb, shared
+from telecine.media.ladders.ladder import LADDERS, ChosenRungs, Ladder, LadderStep, climb, shared
 from telecine.media.source import Picture
 from tests.unit.test_media_ladder import ANY_LADDER, FILM, PICTURES, RATES, a_picture
 
 
-def origins(climbed: Climb) -> dict[str, tuple[int, int]]:
+def origins(climbed: ChosenRungs) -> dict[str, tuple[int, int]]:
     return {rung.name: rung.scaled_from for rung in climbed.rungs if rung.scaled_from}
 
 
@@ -44,7 +44,7 @@ def test_a_rung_that_shall_lose_nothing_is_scaled_from_the_source() -> None:
 # Half of the ladders are made of multiples, for a picture that is up to half as large again: most of these share.
 MULTIPLES = st.builds(
     lambda unit, times, more: (
-        tuple(Step(name=f"r{k}", height=18 * unit * k, kbps=100 * k) for k in sorted(times)),
+        tuple(LadderStep(name=f"r{k}", height=18 * unit * k, kbps=100 * k) for k in sorted(times)),
         a_picture(32 * unit * max(times) * more // 6, 18 * unit * max(times) * more // 6),
     ),
     st.integers(1, 20),

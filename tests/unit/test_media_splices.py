@@ -7,14 +7,14 @@ from time import process_time
 
 import pytest
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.timing import track_times
 from telecine.media.child.timing.splices import MAX_JUMPS, Splices, find_splices
-from telecine.media.child.timing.track_times import Cut, Track
+from telecine.media.child.timing.track_times import StreamCut, StreamTimes
 
 
 def test_sound_that_goes_back_alone_is_put_behind_itself() -> None:
-    picture, sound = Track(Fraction(1, 25), is_picture=True), Track(Fraction(1, 50), is_picture=False)
+    picture, sound = StreamTimes(Fraction(1, 25), is_picture=True), StreamTimes(Fraction(1, 50), is_picture=False)
     for n in range(50):
         picture.add(n, n, 1, 3 * n, is_key=n % 25 == 0)
         for half in range(2):
@@ -24,13 +24,13 @@ def test_sound_that_goes_back_alone_is_put_behind_itself() -> None:
     splices = find_splices({0: picture, 1: sound})
 
     assert splices.leaps == ()
-    assert splices.cuts == {1: (Cut(number=80, shift=60, begin=80, drops=True),)}
+    assert splices.cuts == {1: (StreamCut(number=80, shift=60, begin=80, drops=True),)}
     assert sound.shown(splices.cuts[1]) == list(range(100))
 
 
 def test_pictures_that_are_decoded_in_another_order_are_no_jump() -> None:
     """ASF says only when a frame is shown: at one frame a second, B-frames go back by seconds."""
-    picture = Track(Fraction(1), is_picture=True)
+    picture = StreamTimes(Fraction(1), is_picture=True)
     for order, pts in enumerate(time + 3 * mini for mini in range(20) for time in (3, 1, 2)):
         picture.add(pts, None, 1, order)
 
@@ -40,9 +40,14 @@ def test_pictures_that_are_decoded_in_another_order_are_no_jump() -> None:
 HOUR = 3600 * 90_000
 
 
-def recorded(*, wrong: tuple[int, ...] = (), silent: tuple[int, ...] = (), by: int = HOUR) -> tuple[Track, Track]:
+def recorded(
+    *, wrong: tuple[int, ...] = (), silent: tuple[int, ...] = (), by: int = HOUR
+) -> tuple[StreamTimes, StreamTimes]:
     """Eight seconds of pictures and sound on one clock, but for these packets."""
-    picture, sound = Track(Fraction(1, 90_000), is_picture=True), Track(Fraction(1, 90_000), is_picture=False)
+    picture, sound = (
+        StreamTimes(Fraction(1, 90_000), is_picture=True),
+        StreamTimes(Fraction(1, 90_000), is_picture=False),
+    )
     for n in range(200):
         time = n * 3600 + (by if n in wrong else 0)
         picture.add(time, time, 3600, 3 * n, is_key=n % 25 == 0)
@@ -76,7 +81,10 @@ def test_a_wrong_time_behind_a_jump_is_put_right_as_well() -> None:
 
 @pytest.mark.parametrize("by", [HOUR, -HOUR])
 def test_sound_that_begins_behind_a_jump_is_moved_with_the_pictures(by: int) -> None:
-    picture, sound = Track(Fraction(1, 90_000), is_picture=True), Track(Fraction(1, 90_000), is_picture=False)
+    picture, sound = (
+        StreamTimes(Fraction(1, 90_000), is_picture=True),
+        StreamTimes(Fraction(1, 90_000), is_picture=False),
+    )
     for n in range(200):
         time = 2 * HOUR + n * 3600 + (by if n >= 100 else 0)
         picture.add(time, time, 3600, 2 * n, is_key=n % 25 == 0)
@@ -117,7 +125,10 @@ def test_pictures_that_leap_alone_do_not_take_the_sound_along(by: int) -> None:
 
 @pytest.mark.parametrize("by", [HOUR, -HOUR, -20 * 90_000])
 def test_a_leap_is_the_same_for_sound_that_pauses_across_it(by: int) -> None:
-    picture, sound = Track(Fraction(1, 90_000), is_picture=True), Track(Fraction(1, 90_000), is_picture=False)
+    picture, sound = (
+        StreamTimes(Fraction(1, 90_000), is_picture=True),
+        StreamTimes(Fraction(1, 90_000), is_picture=False),
+    )
     wanted = [n for n in range(1000) if not 300 <= n < 700]  # sixteen seconds of silence
     for n in range(1000):
         time = 2 * HOUR + n * 3600 + (by if n >= 500 else 0)
@@ -134,7 +145,7 @@ def test_a_leap_is_the_same_for_sound_that_pauses_across_it(by: int) -> None:
 
 
 def test_sound_that_pauses_while_pictures_go_on_is_left_alone() -> None:
-    picture, sound = Track(Fraction(1, 25), is_picture=True), Track(Fraction(1, 25), is_picture=False)
+    picture, sound = StreamTimes(Fraction(1, 25), is_picture=True), StreamTimes(Fraction(1, 25), is_picture=False)
     for n in range(1000):
         picture.add(n, n, 1, 2 * n, is_key=n % 25 == 0)
         if not 200 <= n < 800:
@@ -146,9 +157,9 @@ def test_sound_that_pauses_while_pictures_go_on_is_left_alone() -> None:
 # --- very many ---------------------------------------------------------------------------------------------------
 
 
-def leaping(jumps: int, per_part: int) -> dict[int, Track]:
+def leaping(jumps: int, per_part: int) -> dict[int, StreamTimes]:
     """Pictures and sound on a clock that leaps by 100 s after each part."""
-    picture, sound = Track(Fraction(1, 25), is_picture=True), Track(Fraction(1, 25), is_picture=False)
+    picture, sound = StreamTimes(Fraction(1, 25), is_picture=True), StreamTimes(Fraction(1, 25), is_picture=False)
     for n in range((jumps + 1) * per_part):
         at = n + n // per_part * 2500
         picture.add(at, at, 1, 2 * n, is_key=n % per_part == 0, is_corrupt=n % per_part == 0)
@@ -179,7 +190,7 @@ def test_pictures_without_sound_are_asked_once_whether_they_are_steady(monkeypat
 
 
 def test_more_jumps_than_are_joined_are_refused_with_a_sentence() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OrderRefused) as refused:
         find_splices(leaping(MAX_JUMPS // 2 + 1, 4))
 
     assert refused.value.permanent

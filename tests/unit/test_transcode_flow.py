@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from telecine.apps.transcode.flow import transcode_flow
-from telecine.apps.transcode.options import Options
+from telecine.apps.transcode.options import TranscodeOptions
 from telecine.apps.transcode.plan import PICTURES
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.stages.encode_tasks import family_for
@@ -17,7 +17,7 @@ from tests.unit.test_media_ladder import FILM, a_picture
 
 def test_what_looks_at_the_source_and_what_encodes_it_have_one_version() -> None:
     """Else an old worker of a mixed fleet would look at a film that new ones encode."""
-    versions = {stage.name: stage.version for stage in transcode_flow(Options()).graph.stages}
+    versions = {stage.name: stage.version for stage in transcode_flow(TranscodeOptions()).graph.stages}
 
     assert {name for name, version in versions.items() if version == PICTURES} == {
         "plan", "fetch", "audio", "video", "again"

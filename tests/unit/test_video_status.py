@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from telecine.apps.transcode.videos.status import Step, beside, status_of, step_of, steps_of
+from telecine.apps.transcode.videos.status import VideoStep, beside, status_of, step_of, steps_of
 from telecine.engine.queries.view_models import JobLine, StageView
 
 JOB = JobLine(
@@ -79,8 +79,8 @@ def test_a_stage_that_is_ready_and_was_never_taken_up_has_not_begun() -> None:
     assert {step.status for step in steps_of(stages(validate="ready"))} == {"pending"}
 
     tried = [replace(stages(validate="ready")[0], started_at=1)]
-    assert steps_of(tried)[0] == Step("probe", "in_progress")
-    assert steps_of(stages(validate="done", plan="ready"))[0] == Step("probe", "in_progress")
+    assert steps_of(tried)[0] == VideoStep("probe", "in_progress")
+    assert steps_of(stages(validate="done", plan="ready"))[0] == VideoStep("probe", "in_progress")
 
 
 def test_steps_are_as_far_as_their_stages() -> None:
@@ -88,13 +88,13 @@ def test_steps_are_as_far_as_their_stages() -> None:
 
     assert {step.status for step in steps_of(stages())} == {"pending"}
     assert steps_of(stages(**probed, audio="done", video="running")) == (
-        Step("probe", "completed"),
-        Step("thumbnail", "skipped"),
-        Step("transcode", "in_progress"),
-        Step("master_playlist", "pending"),
-        Step("finalize", "pending"),
+        VideoStep("probe", "completed"),
+        VideoStep("thumbnail", "skipped"),
+        VideoStep("transcode", "in_progress"),
+        VideoStep("master_playlist", "pending"),
+        VideoStep("finalize", "pending"),
     )
-    assert steps_of(stages(**probed, audio="done", video="error"))[2] == Step("transcode", "failed")
+    assert steps_of(stages(**probed, audio="done", video="error"))[2] == VideoStep("transcode", "failed")
 
 
 def test_the_present_step_is_that_of_the_first_stage_with_something_to_do() -> None:

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Message, Receive, Scope, Send
 
-from telecine.api.http.request_id import Visit, Watch
-from telecine.observe.logs import Formatter
+from telecine.api.http.request_id import RequestIdMiddleware, RequestInFlight
+from telecine.observe.logs import LogFormatter
 from telecine.observe.requests import AccessLines, RequestMetrics, is_chatter
 
 
@@ -23,13 +23,13 @@ class Notes:
     def __init__(self) -> None:
         self.heard: list[tuple[str, int]] = []
 
-    def came(self, visit: Visit) -> None:
+    def came(self, visit: RequestInFlight) -> None:
         self.heard.append(("came", visit.status))
 
-    def answered(self, visit: Visit) -> None:
+    def answered(self, visit: RequestInFlight) -> None:
         self.heard.append(("answered", visit.status))
 
-    def over(self, visit: Visit) -> None:
+    def over(self, visit: RequestInFlight) -> None:
         self.heard.append(("over", visit.status))
 
 
@@ -39,7 +39,7 @@ def run(app: Any, *watchers: Any, kind: str = "http") -> None:
     async def send(message: Message) -> None:
         return None
 
-    watch = Watch(app, watchers, lambda: 0.0, lambda: "r1")
+    watch = RequestIdMiddleware(app, watchers, lambda: 0.0, lambda: "r1")
     request = watch({"type": kind, "method": "GET", "path": "/", "headers": []}, nothing, send)
     with pytest.raises(StopIteration):
         request.send(None)
@@ -110,16 +110,16 @@ def test_a_refused_socket_is_no_stream() -> None:
 def test_reading_bytes_and_beating_is_chatter_while_it_goes_well(
     method: str, route: str, status: int, is_one: bool
 ) -> None:
-    visit = Visit("r1", "http", method, [], route=route, status=status)
+    visit = RequestInFlight("r1", "http", method, [], route=route, status=status)
 
     assert is_chatter(visit) is is_one
 
 
 def test_a_line_for_people_says_things_once() -> None:
-    visit = Visit("r1", "http", "GET", [], route="/api/v1/jobs/{job_id}", status=200, key_id="k")
+    visit = RequestInFlight("r1", "http", "GET", [], route="/api/v1/jobs/{job_id}", status=200, key_id="k")
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Formatter("text"))
+    handler.setFormatter(LogFormatter("text"))
     log = logging.getLogger("telecine.access")
     log.addHandler(handler)
     level = log.level

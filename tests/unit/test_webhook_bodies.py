@@ -12,7 +12,7 @@ import pytest
 from telecine.engine.webhooks.subscriptions import check_url, letter_name, shown_key, signing_key
 from telecine.errors import BadSpec
 from telecine.observe.alerts import ALERTS
-from telecine.observe.webhook_bodies import MOST_BYTES, body_of
+from telecine.observe.webhook_bodies import MAX_BYTES, body_of
 from telecine.observe.webhook_signature import signed
 
 PUBLIC = "https://films.example"
@@ -85,7 +85,7 @@ def test_a_body_is_never_larger_than_its_receivers_take(shape: str, letter: str)
 
     body = body_of("stale_job_recovered", some, shape, PUBLIC)
 
-    assert len(body) <= MOST_BYTES
+    assert len(body) <= MAX_BYTES
     if shape == "discord":
         assert len(json.loads(body)["content"]) <= 2_000
 

@@ -6,24 +6,24 @@ from typing import Any
 import pytest
 
 from telecine.facts import (
-    Answer,
     Brief,
     Done,
     Expired,
     Failed,
-    Holding,
+    HeldLease,
     JobId,
-    Kept,
+    KeptArtifact,
     Lease,
-    Line,
+    LeaseOutcome,
+    LogEntry,
     Mode,
     Orders,
     Piece,
     Released,
-    Shelved,
+    SettleReply,
     State,
+    StoredArtifact,
     TaskId,
-    Word,
     WorkerId,
 )
 from telecine.wire.codec import fact_from_json, fact_to_json, from_json, to_json
@@ -31,23 +31,25 @@ from telecine.wire.codec import fact_from_json, fact_to_json, from_json, to_json
 LEASE = Lease(
     TaskId(7), 2, WorkerId(3), 1_000, JobId(5), "film", "cut", 1, 0, 1, 3, {"of": ["bees"]}, subject=("video", "bees")
 )
-KEPT = Kept(name="720p/1.m4s", token=2, key="5/cut@1/0/2/720p/1.m4s", size=9, sha256="0" * 64, facts={"rung": "720p"})
-MARK = Kept(name="mark", token=1, value={"n": [1, None]})
+KEPT = KeptArtifact(
+    name="720p/1.m4s", token=2, key="5/cut@1/0/2/720p/1.m4s", size=9, sha256="0" * 64, facts={"rung": "720p"}
+)
+MARK = KeptArtifact(name="mark", token=1, value={"n": [1, None]})
 PLAN = {"join": [{"n": 1}, None, Piece(input=2, optional=True, labels=("big",), patience=5), Piece()]}
 FACTS = [
     LEASE,
     LEASE._replace(subject=None, input=[1], limit=60_000),
     KEPT,
-    Shelved(stage="cut", position=0, kept=KEPT, id=4),
+    StoredArtifact(stage="cut", position=0, kept=KEPT, id=4),
     Brief(results={"cut": [1]}, kept={"mark": MARK, KEPT.name: KEPT}, labels=("big", "gpu"), slots=4, retried=1),
-    Holding(task_id=TaskId(7), token=2, progress=0.5, note="half"),
-    Line(task_id=TaskId(7), token=2, message="ran", kind="step", data={"exit_code": 0}),
-    Word(TaskId(7), 2, Done(result="cut", plan=PLAN, carry=(1, 2), skip=("poster",), facts={"seen": True})),
-    Word(TaskId(7), 2, Failed("no", code="bad", permanent=True)),
-    Word(TaskId(7), 2, Released("no time")),
-    Word(TaskId(7), 2, Done()),
+    HeldLease(task_id=TaskId(7), token=2, progress=0.5, note="half"),
+    LogEntry(task_id=TaskId(7), token=2, message="ran", kind="step", data={"exit_code": 0}),
+    LeaseOutcome(TaskId(7), 2, Done(result="cut", plan=PLAN, carry=(1, 2), skip=("poster",), facts={"seen": True})),
+    LeaseOutcome(TaskId(7), 2, Failed("no", code="bad", permanent=True)),
+    LeaseOutcome(TaskId(7), 2, Released("no time")),
+    LeaseOutcome(TaskId(7), 2, Done()),
     Orders(now=9, mode=Mode.DRAINING, renewed=((TaskId(7), 2), (TaskId(8), 1)), stop=((TaskId(7), 2),)),
-    Answer(TaskId(7), 2, accepted=True, code="done", state=State.DONE),
+    SettleReply(TaskId(7), 2, accepted=True, code="done", state=State.DONE),
 ]
 
 
@@ -68,13 +70,13 @@ def test_a_reader_ignores_fields_that_it_does_not_know(fact: Any) -> None:
 
 
 def test_a_field_that_is_missing_has_its_default() -> None:
-    assert from_json(Holding, {"task_id": 7, "token": 2}) == Holding(task_id=TaskId(7), token=2)
+    assert from_json(HeldLease, {"task_id": 7, "token": 2}) == HeldLease(task_id=TaskId(7), token=2)
     assert from_json(Done, {}) == Done()
 
 
 def test_a_field_without_a_default_must_be_there() -> None:
     with pytest.raises(TypeError, match="token"):
-        from_json(Holding, {"task_id": 7})
+        from_json(HeldLease, {"task_id": 7})
 
 
 def test_a_bare_input_stays_one_and_a_piece_stays_a_piece() -> None:

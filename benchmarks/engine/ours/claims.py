@@ -11,7 +11,7 @@ import asyncpg
 from benchmarks.engine.ours.place import Parts, at_rest, opened, run
 from telecine import Flow
 from telecine.engine import Registration
-from telecine.facts import Done, Word
+from telecine.facts import Done, LeaseOutcome
 
 SHARE = 1_000  # one row in so many is of the worker's lane
 SET_ASIDE = 100_000
@@ -135,5 +135,5 @@ async def _claim_and_settle(parts: Parts, worker: int, lanes: dict[str, str], tu
     begun = time.perf_counter()
     leases = await parts.engine.claim(worker, f"{turn}", lanes, BATCH)
     taken = 1e3 * (time.perf_counter() - begun)
-    await parts.engine.settle([Word(lease.task_id, lease.token, Done()) for lease in leases])
+    await parts.engine.settle([LeaseOutcome(lease.task_id, lease.token, Done()) for lease in leases])
     return taken

@@ -4,6 +4,6 @@ One module per subject, each with a `router`; `app` puts them together. Nothing 
 """
 
 from telecine.api.app import create_app
-from telecine.api.http.context import House
+from telecine.api.http.context import ServerContext
 
-__all__ = ["House", "create_app"]
+__all__ = ["ServerContext", "create_app"]

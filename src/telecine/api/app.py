@@ -14,9 +14,9 @@ from starlette.types import ASGIApp
 from telecine.api import live, uploads
 from telecine.api import worker as remote
 from telecine.api.http import problems
-from telecine.api.http.context import House
-from telecine.api.http.request_id import Watch
-from telecine.api.http.request_limits import Walls
+from telecine.api.http.context import ServerContext
+from telecine.api.http.request_id import RequestIdMiddleware
+from telecine.api.http.request_limits import RequestLimits
 from telecine.api.http.routing import FAILURES, Route, flat, possible_failures
 from telecine.api.openapi.schema import described
 from telecine.api.routes import apps, docs, flows, health, jobs, keys, login, page, stats, tasks, webhooks, workers
@@ -48,8 +48,10 @@ class Application(FastAPI):
     """Watched from outside of everything, so that also an answer to our own bug has an id and is counted."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        house: House = self.state.house
-        return Watch(super().build_middleware_stack(), house.watchers, house.world.mono, house.world.new_id)
+        house: ServerContext = self.state.house
+        return RequestIdMiddleware(
+            super().build_middleware_stack(), house.watchers, house.world.mono, house.world.new_id
+        )
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -60,7 +62,7 @@ class Application(FastAPI):
         return self.openapi_schema
 
 
-def create_app(house: House) -> FastAPI:
+def create_app(house: ServerContext) -> FastAPI:
     """The server's application; the page comes last, since it answers to every other address."""
     app = Application(
         title="Telecine",
@@ -85,5 +87,5 @@ def create_app(house: House) -> FastAPI:
             allow_headers=["*"],
             expose_headers=["*"],
         )
-    app.add_middleware(Walls, most_body=house.settings.max_body_bytes)
+    app.add_middleware(RequestLimits, most_body=house.settings.max_body_bytes)
     return app

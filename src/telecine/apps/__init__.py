@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
     from pydantic import BaseModel
 
-    from telecine.api.http.context import Inspector, Lender, SpecCheck
+    from telecine.api.http.context import ArtifactInspector, SourceLender, SpecCheck
     from telecine.api.openapi.notes import ApiNotes
     from telecine.api.uploads.handler import UploadHandler
-    from telecine.cli.commands.doctor_disk import Check
+    from telecine.cli.commands.doctor_disk import DoctorCheck
     from telecine.facts import Json
     from telecine.flow import Flow
     from telecine.settings import Settings
@@ -64,9 +64,9 @@ class AppFlow:
     # On a server: may this caller submit this spec? Asked after the model; with `check`, in its place.
     policy: Callable[[Parts], SpecCheck] | None = None
     # On a server: looks at what an untrusted worker uploads. Without it uploads are believed.
-    inspector: Callable[[Parts], Inspector] | None = None
+    inspector: Callable[[Parts], ArtifactInspector] | None = None
     # On a server: which file of its disk a remote worker may read. Without it: none.
-    lender: Callable[[], Lender] | None = None
+    lender: Callable[[], SourceLender] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class App:
     # Command line: functions for Typer, or `typer.Typer` groups with a name, by the panel of `--help`.
     commands: Callable[[], Mapping[str, Sequence[Any]]] | None = None
     # Lines of `telecine doctor`.
-    doctor: Callable[[Settings, World], AsyncIterator[Check]] | None = None
+    doctor: Callable[[Settings, World], AsyncIterator[DoctorCheck]] | None = None
     # Python client: what `Client.app(name)` returns.
     client: Callable[[Parts], Any] | None = None
     # Workers: labels that this machine has, found by trial.

@@ -24,7 +24,7 @@ BUILT_IN = ("telecine.apps.transcode.app:app",)
 NAME = re.compile("[a-z][a-z0-9-]{0,39}")
 
 
-class Entry(NamedTuple):
+class AppEntry(NamedTuple):
     """Where an app is (`module:attribute`), and the distribution that brings it."""
 
     place: str
@@ -48,10 +48,10 @@ class Installed(NamedTuple):
 @cache
 def installed() -> Installed:
     """Looked up once per process."""
-    return load([*(Entry(place) for place in BUILT_IN), *_entries()])
+    return load([*(AppEntry(place) for place in BUILT_IN), *_entries()])
 
 
-def load(entries: Iterable[Entry]) -> Installed:
+def load(entries: Iterable[AppEntry]) -> Installed:
     apps: list[App] = []
     distributions: list[str] = []
     faults: list[str] = []
@@ -77,7 +77,7 @@ class AppFault(Exception):
     """What is wrong with an app, in words for its author."""
 
 
-def _load(entry: Entry) -> App:
+def _load(entry: AppEntry) -> App:
     module, _, attribute = entry.place.partition(":")
     app = getattr(import_module(module), attribute or "app")
     if not isinstance(app, App):
@@ -98,13 +98,13 @@ def _check_names(app: App, others: Iterable[App]) -> None:
             raise AppFault(f"subject kind {taken!r} is taken by app {other.name!r}")
 
 
-def _entries() -> list[Entry]:
+def _entries() -> list[AppEntry]:
     if not any(_declares_apps(file) for file in _entry_point_files()):
         return []  # the usual case: importlib.metadata costs 30 ms, a tenth of `telecine --help`
     from importlib.metadata import entry_points  # noqa: PLC0415 - see above
 
     found = sorted(entry_points(group=GROUP), key=lambda one: one.name)
-    return [Entry(one.value, _distribution(one)) for one in found]
+    return [AppEntry(one.value, _distribution(one)) for one in found]
 
 
 def _distribution(one: EntryPoint) -> str:

@@ -37,12 +37,12 @@ __all__ = [
 CHUNK = 1 << 20
 # Larger files go up in parts; a bucket takes ten thousand of them. So many bytes are on their way at once.
 PART = 8 << 20
-MOST_PARTS = 9_000
-MOST_FLYING = 32 << 20
+MAX_PARTS = 9_000
+MAX_FLYING = 32 << 20
 # Larger ones come down in parts, too: no request lasts so long that it is cut off.
 WINDOW = 8 << 20
 AT_ONCE = 16
-MOST_FLUSHED = 1_000
+MAX_FLUSHED = 1_000
 ERROR_CHARS = 300
 NOT_PARTIAL = "non-partial response"
 
@@ -65,7 +65,7 @@ class Stored:
 
 def part_of(size: int) -> int:
     """How large the parts of a file are, so that a bucket takes them all."""
-    return max(PART, -(-size // MOST_PARTS))
+    return max(PART, -(-size // MAX_PARTS))
 
 
 class Artifacts:
@@ -204,13 +204,13 @@ class Artifacts:
 
     def _put(self, key: str, path: Path, moved: Moved) -> Stored:
         size = path.stat().st_size
-        reading, part = Reading(path, size, moved), part_of(size)
+        reading, part = HashingReader(path, size, moved), part_of(size)
         with _told(key, "stored"):
             if size <= PART:
                 content = b"".join(reading.chunks())
                 put = obstore.put(self._store, key, content, use_multipart=False)
             else:
-                flying = MOST_FLYING // part
+                flying = MAX_FLYING // part
                 put = obstore.put(self._store, key, reading.chunks(), chunk_size=part, max_concurrency=max(2, flying))
             if self._folder is not None:
                 self._flush(self._folder / key, self._folder)
@@ -224,7 +224,7 @@ class Artifacts:
             for parent in path.parent.parents:
                 if parent == folder or folder in parent.parents:
                     local.flush(parent)
-            self._flushed = {path.parent} if len(self._flushed) > MOST_FLUSHED else self._flushed | {path.parent}
+            self._flushed = {path.parent} if len(self._flushed) > MAX_FLUSHED else self._flushed | {path.parent}
 
     def _get(self, key: str, path: Path, moved: Moved) -> Stored:
         digest, size = hashlib.sha256(), 0
@@ -287,7 +287,7 @@ def _first_line(error: Exception) -> str:
     return (lines[0] if lines else type(error).__name__)[:ERROR_CHARS]
 
 
-class Reading:
+class HashingReader:
     """A file on its way into the store, hashed as it goes."""
 
     def __init__(self, path: Path, of: int, moved: Moved) -> None:

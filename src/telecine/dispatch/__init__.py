@@ -30,7 +30,7 @@ class Bell(Protocol):
     async def close(self) -> None: ...
 
 
-class Chime(Bell, Protocol):
+class LocalRingBell(Bell, Protocol):
     """A bell that can also ring for this process alone."""
 
     def nudge(self, lanes: Iterable[str]) -> None:

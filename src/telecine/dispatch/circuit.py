@@ -15,7 +15,7 @@ from telecine.retry import Dice
 State = Literal["closed", "open", "half_open"]
 
 
-class Circuit:
+class CircuitBreaker:
     """Counts; who asks whom, and when, is the caller's business. `opened` says how often it opened."""
 
     def __init__(self, dice: Dice, *, after: int = 3, first: float = 0.25, most: float = 15.0) -> None:

@@ -19,22 +19,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from telecine.dispatch.redis_pool import Away, Line
+from telecine.dispatch.redis_pool import RedisPool, RedisUnavailable
 
 # Of each lane, so many ids are offered at a time, and so many are kept at most.
 OFFERED = 128
-MOST_KEPT = 1_024
+MAX_KEPT = 1_024
 # A lane that nobody touches for so long leaves nothing behind.
 KEPT_SECONDS = 600
 # A hint that takes longer than this is not worth the wait; a claim goes on without.
 MOMENT = 0.05
 # A Redis that hangs is asked so often, then no more until it has answered, or not.
-MOST_ASKING = 8
+MAX_ASKING = 8
 # Of so many claims one walks without hints.
 WALK_EVERY = 4
 # Hints that led astray are asked for ever more seldom: after so many claims without at most.
-MOST_REST = 64
-MOST_ID = (1 << 63) - 1
+MAX_REST = 64
+MAX_ID = (1 << 63) - 1
 
 TAKE = """
 local wanted, found, ids = tonumber(ARGV[1]), {}, {}
@@ -56,7 +56,7 @@ return ids
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class LaneHead:
     """A ready task near the head of its lane."""
 
     lane: str
@@ -65,7 +65,7 @@ class Head:
 
 
 @dataclass(slots=True)
-class Used:
+class HintUse:
     """How the hints fared, for metrics."""
 
     offered: int = 0
@@ -76,8 +76,8 @@ class Used:
 class Hints:
     """Takes hints for claims. `spent` hears of ids, by lane, that are gone."""
 
-    def __init__(self, line: Line, namespace: str, *, moment: float = MOMENT) -> None:
-        self.used = Used()
+    def __init__(self, line: RedisPool, namespace: str, *, moment: float = MOMENT) -> None:
+        self.used = HintUse()
         self.spent: Callable[[Mapping[str, Sequence[int]]], None] = _nothing
         self._line = line
         self._moment = moment
@@ -93,7 +93,7 @@ class Hints:
     async def take(self, lanes: Sequence[str], wanted: int) -> list[int]:
         """Ids to look at first; none if Redis is away, slow or empty. Never an error, never longer than a moment."""
         self._claims += 1
-        walks = self._rest > 0 or self._claims % WALK_EVERY == 0 or len(self._asking) >= MOST_ASKING
+        walks = self._rest > 0 or self._claims % WALK_EVERY == 0 or len(self._asking) >= MAX_ASKING
         self._rest = max(0, self._rest - 1)
         if walks or not self._line.is_open or not lanes or wanted <= 0:
             return []
@@ -107,7 +107,7 @@ class Hints:
         keys = [self.key(lane) for lane in lanes]
         try:
             found = await self._line.script(TAKE, keys, [wanted])
-        except Away:
+        except RedisUnavailable:
             return []
         self._vain = not found
         return [id_ for member in found if (id_ := id_of(member)) is not None]
@@ -120,7 +120,7 @@ class Hints:
         self.used.stale += len(hinted) - good
         if hinted or (granted and self._vain):
             self._vain = False
-            self._doubt = 0 if hinted and 2 * good >= len(hinted) else min(MOST_REST, max(1, 2 * self._doubt))
+            self._doubt = 0 if hinted and 2 * good >= len(hinted) else min(MAX_REST, max(1, 2 * self._doubt))
             self._rest = self._doubt
         walked: dict[str, list[int]] = {}
         for lane, id_ in granted:
@@ -131,7 +131,7 @@ class Hints:
 
     # -- for whoever looks after the sets -----------------------------------------------------------
 
-    def offer(self, pipeline: Any, heads: Sequence[Head]) -> None:
+    def offer(self, pipeline: Any, heads: Sequence[LaneHead]) -> None:
         """Put these into their sets, within a pipeline."""
         by_lane: dict[str, dict[str, int]] = {}
         for head in heads:
@@ -139,7 +139,7 @@ class Hints:
         for lane, members in by_lane.items():
             key = self.key(lane)
             pipeline.zadd(key, members)
-            pipeline.zremrangebyrank(key, MOST_KEPT, -1)
+            pipeline.zremrangebyrank(key, MAX_KEPT, -1)
             pipeline.expire(key, KEPT_SECONDS)
         self.used.offered += len(heads)
 
@@ -148,18 +148,18 @@ class Hints:
         for lane, ids in gone.items():
             pipeline.zrem(self.key(lane), *map(str, ids))
 
-    async def peek(self, lane: str, limit: int = 10) -> list[Head]:
-        """The most urgent hints of a lane; they stay. Raises `Away`."""
+    async def peek(self, lane: str, limit: int = 10) -> list[LaneHead]:
+        """The most urgent hints of a lane; they stay. Raises `RedisUnavailable`."""
         key = self.key(lane)
         found: Any = await self._line.do(lambda redis: redis.zrange(key, 0, limit - 1, withscores=True))
-        return [Head(lane, id_, int(rank)) for member, rank in found if (id_ := id_of(member)) is not None]
+        return [LaneHead(lane, id_, int(rank)) for member, rank in found if (id_ := id_of(member)) is not None]
 
     async def size(self, lane: str) -> int:
-        """How many hints a lane has. Raises `Away`."""
+        """How many hints a lane has. Raises `RedisUnavailable`."""
         return int(await self._line.do(lambda redis: redis.zcard(self.key(lane))))
 
     async def remove(self, lane: str, ids: Sequence[int]) -> int:
-        """Take hints out; how many were there. Raises `Away`."""
+        """Take hints out; how many were there. Raises `RedisUnavailable`."""
         return int(await self._line.do(lambda redis: redis.zrem(self.key(lane), *map(str, ids)))) if ids else 0
 
 
@@ -169,7 +169,7 @@ def id_of(member: object) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
         return None
     number = int(text)
-    return number if number <= MOST_ID else None
+    return number if number <= MAX_ID else None
 
 
 def _nothing(*_: object) -> None:

@@ -20,7 +20,7 @@ _HEAD = struct.Struct("iIII")  # which watch, what happened, cookie, length of t
 _ROOM = 1 << 14
 
 
-class Ear:
+class FileListener:
     """Hears writes to one file, for as long as that file is there."""
 
     def __init__(self, descriptor: int, path: Path, number: int) -> None:

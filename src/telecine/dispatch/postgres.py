@@ -27,7 +27,7 @@ SPACING = 0.010
 RESTED = 0.005  # after so long a silence a commit may ring: so at most 200 in a second do, in each process
 PROBE_SECONDS = 2.0
 CHECK_SECONDS = 20.0
-MOST_BACKOFF = 5.0
+MAX_BACKOFF = 5.0
 GOODBYE_SECONDS = 1.0
 
 Connection = asyncpg.Connection
@@ -43,7 +43,7 @@ class PostgresBell:
         self._dice = world.dice
         self._local = LocalBell()
         self._me = world.new_id()  # tells our own words, which were heard here before they went out
-        self._mouth = Mouth(url)
+        self._mouth = NotifySender(url)
         self._bugs = BugLog()
         self._ear: asyncio.Task[None] | None = None
         self._probed = asyncio.Event()
@@ -104,7 +104,7 @@ class PostgresBell:
             finally:
                 if connection is not None:
                     _end_now(connection)
-            await asyncio.sleep(min(MOST_BACKOFF, 0.05 * 2 ** min(broken, 10)) * (0.5 + self._dice.random()))
+            await asyncio.sleep(min(MAX_BACKOFF, 0.05 * 2 ** min(broken, 10)) * (0.5 + self._dice.random()))
 
     async def _hear(self, connection: Connection) -> None:
         """LISTEN, and find out whether a NOTIFY of ours comes back."""
@@ -150,7 +150,7 @@ class PostgresBell:
                 await connection.execute("select 1")
 
 
-class Mouth:
+class NotifySender:
     """Says NOTIFY: the first time at once, then at most every 10 ms, never in anybody's way."""
 
     def __init__(self, url: str) -> None:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from telecine.dispatch import EVENTS, Chime
+from telecine.dispatch import EVENTS, LocalRingBell
 from telecine.dispatch.hints import Hints
 from telecine.dispatch.local import LocalBell
-from telecine.dispatch.redis_pool import Line, Pulse
-from telecine.dispatch.redis_sender import Channels, Look, Sender
-from telecine.dispatch.redis_subscriber import Ear
+from telecine.dispatch.redis_pool import RedisPing, RedisPool
+from telecine.dispatch.redis_sender import Channels, Look, RedisSender
+from telecine.dispatch.redis_subscriber import RedisSubscriber
 from telecine.retry import Dice
 
 
@@ -34,7 +34,7 @@ class RedisOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vitals:
+class RedisHealth:
     """How the line to Redis is, for health checks and metrics; all counts are since the start of this process."""
 
     circuit: str
@@ -54,18 +54,25 @@ class RedisBell:
     """Rings by Redis, and by `fallback`, the database's bell, while that is away. `news` rings for events."""
 
     def __init__(
-        self, options: RedisOptions, fallback: Chime, look: Look, *, me: str, dice: Dice, mono: Callable[[], float]
+        self,
+        options: RedisOptions,
+        fallback: LocalRingBell,
+        look: Look,
+        *,
+        me: str,
+        dice: Dice,
+        mono: Callable[[], float],
     ) -> None:
         self.namespace = options.namespace
         self.fallback = fallback
         self.vague = fallback.vague
-        self.line = Line(options.url, size=options.pool_size, timeout=options.timeout, dice=dice, mono=mono)
+        self.line = RedisPool(options.url, size=options.pool_size, timeout=options.timeout, dice=dice, mono=mono)
         self.hints = Hints(self.line, options.namespace)
         channels = Channels.of(options.namespace)
-        self._sender = Sender(self.line, self.hints, look, fallback, me=me, channels=channels)
+        self._sender = RedisSender(self.line, self.hints, look, fallback, me=me, channels=channels)
         self.news = RedisNews(self._sender, self.listen)
         heard = {channels.lanes: self._heard, channels.events: self.news.heard}
-        self._ear = Ear(options.url, heard, me=me, timeout=options.timeout, dice=dice)
+        self._ear = RedisSubscriber(options.url, heard, me=me, timeout=options.timeout, dice=dice)
         self.line.returned = self._returned
 
     def ring(self, lanes: Iterable[str]) -> None:
@@ -86,7 +93,7 @@ class RedisBell:
         """Begin to listen, if that has not begun; needs a running loop."""
         self._ear.listen()
 
-    async def ping(self) -> Pulse | None:
+    async def ping(self) -> RedisPing | None:
         """Ask Redis for a sign of life, whatever the circuit says; None if there is none."""
         try:
             return await self.line.ping()
@@ -94,9 +101,9 @@ class RedisBell:
             self.line.note(error)
             return None
 
-    def vitals(self) -> Vitals:
+    def vitals(self) -> RedisHealth:
         count, used = self.line.count, self.hints.used
-        return Vitals(
+        return RedisHealth(
             circuit=self.line.circuit.state,
             listening=self._ear.hears,
             errors=count.errors,
@@ -131,7 +138,7 @@ class RedisNews:
 
     vague = True
 
-    def __init__(self, sender: Sender, listen: Callable[[], Any]) -> None:
+    def __init__(self, sender: RedisSender, listen: Callable[[], Any]) -> None:
         self._sender, self._listen = sender, listen
         self._local = LocalBell()
 
@@ -152,4 +159,4 @@ class RedisNews:
         self._local.ring(EVENTS)
 
 
-__all__ = ["Pulse", "RedisBell", "RedisNews", "RedisOptions", "Vitals"]
+__all__ = ["RedisBell", "RedisHealth", "RedisNews", "RedisOptions", "RedisPing"]

@@ -1,6 +1,6 @@
 """The line to Redis: a pool of connections, one short time limit for everything, a circuit breaker.
 
-Whoever asks gets an answer, or `Away` after at most the time limit; while the circuit is open, at once. One
+Whoever asks gets an answer, or `RedisUnavailable` after at most the time limit; while the circuit is open, at once. One
 probe in the background finds out when Redis is back, so no caller pays for that.
 """
 
@@ -17,7 +17,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from telecine.dispatch.circuit import Circuit
+from telecine.dispatch.circuit import CircuitBreaker
 from telecine.dispatch.task_end import end
 from telecine.retry import Dice
 from telecine.triage import Verdict, triage_driver
@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Away(Exception):
+class RedisUnavailable(Exception):
     """Redis did not answer, or not with what was asked for. Whoever asks must be able to do without."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class RedisPing:
     """Redis is there: how long it took to say so, and which release it is."""
 
     milliseconds: float
@@ -40,7 +40,7 @@ class Pulse:
 
 
 @dataclass(slots=True)
-class Count:
+class RedisErrorCounts:
     """What went over the line, for metrics."""
 
     errors: int = 0
@@ -65,13 +65,13 @@ def connect(url: str, *, size: int, timeout: float) -> Redis:
     return Redis(connection_pool=pool)
 
 
-class Line:
+class RedisPool:
     """`returned` is called when an outage has ended."""
 
     def __init__(self, url: str, *, size: int, timeout: float, dice: Dice, mono: Callable[[], float]) -> None:
         self.timeout = timeout
-        self.circuit = Circuit(dice)
-        self.count = Count()
+        self.circuit = CircuitBreaker(dice)
+        self.count = RedisErrorCounts()
         self.returned: Callable[[], None] | None = None
         self._mono = mono
         self._redis = connect(url, size=size, timeout=timeout)
@@ -83,15 +83,15 @@ class Line:
         return self.circuit.is_closed
 
     async def do(self, call: Callable[[Redis], Awaitable[T]]) -> T:
-        """Ask Redis something; `Away` if it does not answer in time."""
+        """Ask Redis something; `RedisUnavailable` if it does not answer in time."""
         if not self.is_open:
-            raise Away
+            raise RedisUnavailable
         try:
             async with asyncio.timeout(self.timeout):
                 answer = await call(self._redis)
         except Exception as error:
             self.note(error)
-            raise Away from error
+            raise RedisUnavailable from error
         self.circuit.ok()
         return answer
 
@@ -103,7 +103,7 @@ class Line:
         """The same; None if Redis is away."""
         try:
             return await self.script(text, keys, arguments)
-        except Away:
+        except RedisUnavailable:
             return None
 
     def note(self, error: Exception) -> None:
@@ -117,14 +117,14 @@ class Line:
             log.warning("Redis does not answer (%s); the database carries the wake-ups until it does", error)
             self._recovery = asyncio.get_running_loop().create_task(self._recover(), name="redis recovery")
 
-    async def ping(self) -> Pulse:
+    async def ping(self) -> RedisPing:
         """Ask whatever the circuit says; raises what went wrong."""
         began = self._mono()
         async with asyncio.timeout(self.timeout):
             await self._redis.ping()
             took = self._mono() - began
             info: dict[str, Any] = await self._redis.info("server")
-        return Pulse(took * 1_000, str(info.get("redis_version", "?")))
+        return RedisPing(took * 1_000, str(info.get("redis_version", "?")))
 
     async def _recover(self) -> None:
         while not self.is_open:

@@ -16,8 +16,8 @@ from redis.asyncio import Redis
 from redis.exceptions import ReadOnlyError
 
 from telecine.dispatch import Bell
-from telecine.dispatch.hints import OFFERED, Head, Hints
-from telecine.dispatch.redis_pool import Away, Line
+from telecine.dispatch.hints import OFFERED, Hints, LaneHead
+from telecine.dispatch.redis_pool import RedisPool, RedisUnavailable
 from telecine.dispatch.task_end import end
 
 SPACING = 0.010
@@ -25,16 +25,16 @@ UNHURRIED = 0.040
 GOODBYE_SECONDS = 1.0
 # A lane with a backlog has hints enough for a while: its head is read no more often than this.
 BACKLOG_SECONDS = 0.1
-MOST_GONE = 1_000
+MAX_GONE = 1_000
 # What was offered lately is not offered again: it may have been taken, and would only lead astray.
-MOST_KNOWN = 8_192
+MAX_KNOWN = 8_192
 
 # Reads the heads of lanes, so many of each, in the order in which they would be claimed.
-Look = Callable[[Sequence[str], int], Awaitable[Sequence[Head]]]
+Look = Callable[[Sequence[str], int], Awaitable[Sequence[LaneHead]]]
 
 
 @dataclass(slots=True)
-class Bag:
+class SendBatch:
     """What is to be sent next."""
 
     lanes: set[str] = field(default_factory=set)
@@ -57,14 +57,16 @@ class Channels:
         return cls(f"telecine:{namespace}:lanes", f"telecine:{namespace}:events")
 
 
-class Sender:
+class RedisSender:
     """`me` is what a process calls itself, so that it does not listen to its own words."""
 
-    def __init__(self, line: Line, hints: Hints, look: Look, instead: Bell, *, me: str, channels: Channels) -> None:
+    def __init__(
+        self, line: RedisPool, hints: Hints, look: Look, instead: Bell, *, me: str, channels: Channels
+    ) -> None:
         self.sent = 0
         self._line, self._hints, self._look, self._instead = line, hints, look, instead
         self._me, self._channels = me, channels
-        self._bag = Bag()
+        self._bag = SendBatch()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._talk: asyncio.Task[None] | None = None
         self._backlog: dict[str, float] = {}
@@ -95,7 +97,7 @@ class Sender:
     def _note_gone(self, gone: Mapping[str, Sequence[int]]) -> None:
         for lane, ids in gone.items():
             known = self._bag.gone.setdefault(lane, [])
-            if len(known) < MOST_GONE:  # the rest is stale, which costs no more than a look
+            if len(known) < MAX_GONE:  # the rest is stale, which costs no more than a look
                 known.extend(ids)
 
     def _later(self, note: Callable[[], None]) -> None:
@@ -121,7 +123,7 @@ class Sender:
 
     async def _talk_on(self) -> None:
         while self._bag:
-            bag, self._bag = self._bag, Bag()
+            bag, self._bag = self._bag, SendBatch()
             self._rung.clear()
             await self._send(bag)
             await asyncio.sleep(SPACING)
@@ -130,19 +132,19 @@ class Sender:
                     async with asyncio.timeout(UNHURRIED):
                         await self._rung.wait()
 
-    async def _send(self, bag: Bag) -> None:
+    async def _send(self, bag: SendBatch) -> None:
         if self._line.is_open:
             heads = await self._heads(bag)
             try:
                 await self._line.do(lambda redis: self._pipelined(redis, bag, heads))
-            except Away:
+            except RedisUnavailable:
                 pass
             else:
                 self.sent += bool(bag.lanes) + bag.news
                 return
         self._instead.ring(bag.lanes)
 
-    async def _pipelined(self, redis: Redis, bag: Bag, heads: Sequence[Head]) -> None:
+    async def _pipelined(self, redis: Redis, bag: SendBatch, heads: Sequence[LaneHead]) -> None:
         """First the hints, then the rings: whoever wakes finds them. A refused hint does not silence the ring."""
         async with redis.pipeline(transaction=False) as pipeline:
             self._hints.withdraw(pipeline, bag.gone)
@@ -158,7 +160,7 @@ class Sender:
             if isinstance(error, Exception):
                 self._line.note(error)
 
-    async def _heads(self, bag: Bag) -> Sequence[Head]:
+    async def _heads(self, bag: SendBatch) -> Sequence[LaneHead]:
         """What is new near the heads of the lanes that rang."""
         now = asyncio.get_running_loop().time()
         lanes = {lane for lane in bag.lanes if self._backlog.get(lane, 0.0) <= now}
@@ -177,10 +179,10 @@ class Sender:
         self._remember(fresh)
         return fresh
 
-    def _remember(self, heads: Sequence[Head]) -> None:
+    def _remember(self, heads: Sequence[LaneHead]) -> None:
         for head in heads:
             self._known[head.id] = None
-        for id_ in list(self._known)[: max(0, len(self._known) - MOST_KNOWN)]:
+        for id_ in list(self._known)[: max(0, len(self._known) - MAX_KNOWN)]:
             del self._known[id_]
 
     async def close(self) -> None:

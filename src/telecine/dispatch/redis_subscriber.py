@@ -16,10 +16,10 @@ from telecine.dispatch.task_end import BugLog, end
 from telecine.retry import Dice
 
 CHECK_SECONDS = 5.0
-MOST_BACKOFF = 5.0
+MAX_BACKOFF = 5.0
 
 
-class Ear:
+class RedisSubscriber:
     """`heard`: what to do about each channel. `me`: words of our own were heard before they went out."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Ear:
             finally:
                 self.hears = False
                 await self._hang_up(pubsub, redis)
-            await asyncio.sleep(min(MOST_BACKOFF, 0.05 * 2 ** min(broken, 10)) * (0.5 + self._dice.random()))
+            await asyncio.sleep(min(MAX_BACKOFF, 0.05 * 2 ** min(broken, 10)) * (0.5 + self._dice.random()))
 
     async def _stay(self, pubsub: Any) -> None:
         """Raise when the connection is gone. A peer that vanished without a word is found by asking."""

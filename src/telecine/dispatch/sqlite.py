@@ -3,9 +3,9 @@
 `pragma data_version` changes with every commit of another connection and costs a few microseconds, no lock and
 no disk. It tells of every commit, whatever it wrote, hence `vague`. A ring in this process needs no look at the file.
 
-When to look: the system says when somebody writes to the log beside the file (`Ear`). The commit is to be seen a while
-after that, when its pages have reached the disk, so one looks closely at first and then less and less: what took long
-may be noticed a little later. Who cannot hear looks all the time.
+When to look: the system says when somebody writes to the log beside the file (`FileListener`). The commit is to be seen
+a while after that, when its pages have reached the disk, so one looks closely at first and then less and less: what
+took long may be noticed a little later. Who cannot hear looks all the time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from telecine.dispatch.inotify import Ear
+from telecine.dispatch.inotify import FileListener
 from telecine.dispatch.local import LocalBell
 
 BUSY_LOOK = 0.005
@@ -29,7 +29,7 @@ PATIENCE = 1 / 20
 COVERED_SECONDS = 0.1
 # What is seen so long after the last sound was not heard. After so many of these in a row nobody listens any more.
 UNHEARD_SECONDS = 1.0
-MOST_MISSED = 3
+MAX_MISSED = 3
 
 
 class SqliteBell:
@@ -42,7 +42,7 @@ class SqliteBell:
         self._version = -1
         self._heard_at = self._seen_at = 0.0  # by the loop's clock
         self._closed = False
-        self._ear: Ear | None = None
+        self._ear: FileListener | None = None
         self._missed = 0
         self._waiting = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -87,10 +87,12 @@ class SqliteBell:
     def _uncover(self) -> None:
         """Listen, as long as somebody waits; where that cannot be, do without."""
         self._timer = None
-        if not self._waiting or self._closed or self._missed == MOST_MISSED:
+        if not self._waiting or self._closed or self._missed == MAX_MISSED:
             return
         if self._ear is None:
-            self._ear = Ear.at(Path(f"{self._path.resolve()}-wal"))  # where the file really lies, as SQLite has it
+            self._ear = FileListener.at(
+                Path(f"{self._path.resolve()}-wal")
+            )  # where the file really lies, as SQLite has it
         if self._ear is None:
             return
         loop = asyncio.get_running_loop()
@@ -100,7 +102,7 @@ class SqliteBell:
         try:
             loop.add_reader(self._ear.descriptor, self._hear)
         except OSError:
-            self._missed = MOST_MISSED
+            self._missed = MAX_MISSED
             self._take_down()
 
     def _cover(self) -> None:
@@ -152,7 +154,7 @@ class SqliteBell:
             self._missed = 0
             return
         self._missed += 1
-        if self._missed == MOST_MISSED:
+        if self._missed == MAX_MISSED:
             self._take_down()
 
     def _take_down(self) -> None:

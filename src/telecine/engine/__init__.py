@@ -39,20 +39,20 @@ from telecine.facts import (
     DAY,
     LEASE,
     SWEEP,
-    Answer,
     Brief,
     Expired,
-    Holding,
-    Kept,
+    HeldLease,
+    KeptArtifact,
     Lease,
-    Line,
+    LeaseOutcome,
+    LogEntry,
     Millis,
     Mode,
     Orders,
     Released,
-    Shelved,
+    SettleReply,
+    StoredArtifact,
     TaskId,
-    Word,
     WorkerId,
 )
 from telecine.graph import Graph
@@ -121,7 +121,7 @@ class Engine:
 
     async def claim(self, worker: WorkerId, request: str, lanes: Mapping[str, str], wanted: int) -> list[Lease]:
         """Lease up to `wanted` tasks of these lanes (lane -> flow); a repeated request gets the same ones."""
-        ask = claiming.ClaimRequest(worker, request, lanes, wanted, self.lease)
+        ask = claiming.ClaimQuery(worker, request, lanes, wanted, self.lease)
         if self.hints is not None:
             ask = await claiming.hinted(self.hints, ask)
         rows = await self._store.run(lambda: claiming.claim(ask))
@@ -157,27 +157,27 @@ class Engine:
         fleet = await self._slots.of(lease.flow)
         return replace(brief, slots=fleet.slots, labels=fleet.labels)
 
-    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
+    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[StoredArtifact]:
         return await self._store.read(lambda: task_inputs.artifacts(lease, stages, self.graph_cache))
 
-    async def published(self, lease: Lease) -> list[Shelved]:
+    async def published(self, lease: Lease) -> list[StoredArtifact]:
         return await self._store.read(lambda: task_inputs.published(lease.subject))
 
-    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders:
+    async def beat(self, worker: WorkerId, held: Sequence[HeldLease], totals: Totals = NO_TOTALS) -> Orders:
         try:
             return await self._store.run(lambda: lease_operations.beat(worker, held, totals, self.lease))
         except WorkerGone:
             await self._store.read(lambda: registering.check_not_revoked(worker))
             raise
 
-    async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
+    async def keep(self, task_id: TaskId, token: int, items: Sequence[KeptArtifact]) -> None:
         await self._store.run(lambda: lease_operations.keep(task_id, token, items, self.graph_cache))
 
-    async def log(self, lines: Sequence[Line]) -> None:
+    async def log(self, lines: Sequence[LogEntry]) -> None:
         if lines:
             await self._store.run(lambda: lease_operations.log(lines))
 
-    async def settle(self, words: Sequence[Word]) -> list[Answer]:
+    async def settle(self, words: Sequence[LeaseOutcome]) -> list[SettleReply]:
         """Report outcomes, any mixture."""
         settled = await self._settle_batch.settle(words)
         if settled.lanes:
@@ -186,8 +186,8 @@ class Engine:
             await self.jobs.release_waiting(settled.ended)
         return list(settled.answers)
 
-    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
-        return await self.settle([Word(task, token, Released(reason)) for task, token in leases])
+    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[SettleReply]:
+        return await self.settle([LeaseOutcome(task, token, Released(reason)) for task, token in leases])
 
     # -- workers ---------------------------------------------------------------------------------
 

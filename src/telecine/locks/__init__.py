@@ -18,7 +18,7 @@ from telecine.facts import Instant, Millis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldLock:
     """A lock as somebody holds it. Times are by the clock of whoever keeps the locks."""
 
     name: str
@@ -32,20 +32,20 @@ class Held:
 class Locks(Protocol):
     """Where locks are kept."""
 
-    async def try_acquire(self, name: str, ttl: Millis, worker: str = "") -> Held | None:
+    async def try_acquire(self, name: str, ttl: Millis, worker: str = "") -> HeldLock | None:
         """Take the lock if nobody holds it; never waits."""
 
-    async def refresh(self, held: Held, ttl: Millis) -> Held | None:
+    async def refresh(self, held: HeldLock, ttl: Millis) -> HeldLock | None:
         """Hold it for another `ttl` from now; None if it ran out or was taken over."""
 
-    async def release(self, held: Held) -> bool:
+    async def release(self, held: HeldLock) -> bool:
         """Let go of what is still one's own; False if it was not."""
 
-    async def holder(self, name: str) -> Held | None:
+    async def holder(self, name: str) -> HeldLock | None:
         """Who holds it now?"""
 
-    async def list(self) -> list[Held]:
+    async def list(self) -> list[HeldLock]:
         """All locks that are held now, by name."""
 
 
-__all__ = ["Held", "Locks"]
+__all__ = ["HeldLock", "Locks"]

@@ -17,12 +17,12 @@ from contextlib import asynccontextmanager, suppress
 
 from telecine.errors import LockHeld, LockLost, TelecineError
 from telecine.facts import SECOND, Millis
-from telecine.locks import Held, Locks
+from telecine.locks import HeldLock, Locks
 from telecine.world import World
 
 TRUSTED = 0.9
 REFRESHES = 3
-MOST_BETWEEN_LOOKS = 1.0
+MAX_BETWEEN_LOOKS = 1.0
 
 
 @asynccontextmanager
@@ -34,7 +34,7 @@ async def lock(
     worker: str = "",
     patience: float = 0.0,
     world: World | None = None,
-) -> AsyncIterator[Held]:
+) -> AsyncIterator[HeldLock]:
     """Run the body under the named lock; `LockHeld` if somebody else has it for longer than `patience` seconds.
 
     When the lock is lost the body gets `CancelledError`, and `LockLost` is raised out of the `async with`.
@@ -44,7 +44,7 @@ async def lock(
     assert body is not None, "a lock is held by a task"
     held, asked = await _acquire(locks, name, ttl, worker, (patience, mono))
     cancels = body.cancelling()
-    keeper = Keeper(locks, held, ttl, asked=asked, mono=mono)
+    keeper = LockRefresher(locks, held, ttl, asked=asked, mono=mono)
     keeping = asyncio.create_task(keeper.keep(body), name=f"lock {name}")
     try:
         yield held
@@ -60,10 +60,10 @@ async def lock(
 
 async def _acquire(
     locks: Locks, name: str, ttl: Millis, worker: str, waiting: tuple[float, Callable[[], float]]
-) -> tuple[Held, float]:
+) -> tuple[HeldLock, float]:
     patience, mono = waiting
     give_up = mono() + patience
-    pause = min(MOST_BETWEEN_LOOKS, ttl / SECOND / 20)
+    pause = min(MAX_BETWEEN_LOOKS, ttl / SECOND / 20)
     while True:
         asked = mono()
         held = await locks.try_acquire(name, ttl, worker)
@@ -77,7 +77,7 @@ async def _acquire(
         await asyncio.sleep(min(pause, left))
 
 
-async def _leave(keeper: Keeper, keeping: asyncio.Task[None], body: asyncio.Task[object]) -> int:
+async def _leave(keeper: LockRefresher, keeping: asyncio.Task[None], body: asyncio.Task[object]) -> int:
     """End the refreshing and let go; how many cancels of the body are not ours."""
     keeper.over = True
     keeping.cancel()
@@ -90,10 +90,10 @@ async def _leave(keeper: Keeper, keeping: asyncio.Task[None], body: asyncio.Task
     return body.cancelling()
 
 
-class Keeper:
+class LockRefresher:
     """Refreshes one lock until it is lost or no longer needed."""
 
-    def __init__(self, locks: Locks, held: Held, ttl: Millis, *, asked: float, mono: Callable[[], float]) -> None:
+    def __init__(self, locks: Locks, held: HeldLock, ttl: Millis, *, asked: float, mono: Callable[[], float]) -> None:
         self.locks = locks
         self.held = held
         self.lost = False

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from telecine.facts import Millis
-from telecine.locks import Held
+from telecine.locks import HeldLock
 from telecine.locks.sql import Ask, SqlLocks, check
 
 # Runs a script in Redis; None if Redis is away.
@@ -48,7 +48,7 @@ class RedisLocks:
         self._prefix = f"telecine:{namespace}:lock:"
         self._new_id = new_id
 
-    async def try_acquire(self, name: str, ttl: Millis, worker: str = "") -> Held | None:
+    async def try_acquire(self, name: str, ttl: Millis, worker: str = "") -> HeldLock | None:
         check(name, ttl)
         holder = self._new_id()
         if await self._say(SHUT, [self._prefix + name], [holder, ttl]) == 0:
@@ -61,7 +61,7 @@ class RedisLocks:
                 await self._open(name, holder)
         return held
 
-    async def refresh(self, held: Held, ttl: Millis) -> Held | None:
+    async def refresh(self, held: HeldLock, ttl: Millis) -> HeldLock | None:
         renewed = await self._sql.refresh(held, ttl)
         if renewed is None:
             await self._open(held.name, held.holder)
@@ -69,16 +69,16 @@ class RedisLocks:
             await self._say(KEEP, [self._prefix + held.name], [held.holder, ttl])
         return renewed
 
-    async def release(self, held: Held) -> bool:
+    async def release(self, held: HeldLock) -> bool:
         try:
             return await self._sql.release(held)
         finally:
             await self._open(held.name, held.holder)
 
-    async def holder(self, name: str) -> Held | None:
+    async def holder(self, name: str) -> HeldLock | None:
         return await self._sql.holder(name)
 
-    async def list(self) -> list[Held]:
+    async def list(self) -> list[HeldLock]:
         return await self._sql.list()
 
     async def _open(self, name: str, holder: str) -> None:

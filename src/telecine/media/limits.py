@@ -14,7 +14,7 @@ FASTEST = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class SourceBounds:
     """The most that a source may have; the settings say it."""
 
     source_bytes: int = 200 << 30
@@ -25,7 +25,7 @@ class Bounds:
     streams: int = 64
 
 
-def check_size(size: int, bounds: Bounds) -> None:
+def check_size(size: int, bounds: SourceBounds) -> None:
     if size > bounds.source_bytes:
         raise MediaRefused(
             f"the source has {_amount(size)}, and at most {_amount(bounds.source_bytes)} are taken; "
@@ -34,7 +34,7 @@ def check_size(size: int, bounds: Bounds) -> None:
         )
 
 
-def check_source(source: Source, bounds: Bounds) -> None:
+def check_source(source: Source, bounds: SourceBounds) -> None:
     """Refuse what its head gives away already; the child itself refuses what is no media, or is encrypted."""
     if source.picture is None and not source.sounds:
         raise MediaRefused("the source has neither video nor audio; give a media file", code="no_media")
@@ -50,13 +50,13 @@ def check_source(source: Source, bounds: Bounds) -> None:
         _check_picture(source.picture, bounds)
 
 
-def check_index(index: Index, bounds: Bounds) -> None:
+def check_index(index: Index, bounds: SourceBounds) -> None:
     """Refuse what only shows when all packets are read. It comes before anything that is as long as the film."""
     check_length(index.length, bounds)
     _check_rate(index.rate or index.frames / index.length, bounds)
 
 
-def check_length(seconds: Fraction | None, bounds: Bounds) -> None:
+def check_length(seconds: Fraction | None, bounds: SourceBounds) -> None:
     if seconds is not None and seconds > bounds.seconds:
         raise MediaRefused(
             f"the source lasts {_clock(seconds)}, and at most {_clock(bounds.seconds)} are taken; "
@@ -65,7 +65,7 @@ def check_length(seconds: Fraction | None, bounds: Bounds) -> None:
         )
 
 
-def _check_picture(picture: Picture, bounds: Bounds) -> None:
+def _check_picture(picture: Picture, bounds: SourceBounds) -> None:
     # Square pixels can be many more than were coded.
     sizes = (picture.width, picture.height), picture.shown
     wide, high = max(sizes, key=lambda size: size[0] * size[1])
@@ -84,7 +84,7 @@ def _check_picture(picture: Picture, bounds: Bounds) -> None:
         )
 
 
-def _check_rate(rate: Fraction, bounds: Bounds) -> None:
+def _check_rate(rate: Fraction, bounds: SourceBounds) -> None:
     if rate > bounds.rate:
         raise MediaRefused(
             f"the video has {float(rate):g} frames per second, and at most {bounds.rate} are taken; slow it down",

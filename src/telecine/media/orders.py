@@ -25,7 +25,7 @@ LATE_STREAMS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ChildLimits:
     """What a child may use before it is ended. Bytes and seconds; None: no limit."""
 
     memory: int | None = 2 << 30
@@ -102,7 +102,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MissingSegments:
     """The part of one rung that a chunk still lacks. Empty rungs are left out of the order."""
 
     rung: Rung
@@ -126,14 +126,14 @@ class EncodeVideo:
     times: tuple[int, ...]
     keys: tuple[int, ...]  # PTS to seek to, ascending, from the last one at or before times[0], and two before it
     drops: bool
-    wanted: tuple[Wanted, ...]
-    limits: Limits = Limits()
+    wanted: tuple[MissingSegments, ...]
+    limits: ChildLimits = ChildLimits()
     size: int | None = None  # bytes of the source; needed if it is asked for in ranges
     mend: bool = False  # damage is allowed: the frame before stands in for one that cannot be decoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Track:
+class AudioTrackOrder:
     """One audio rendition."""
 
     name: str  # "audio-eng-2"
@@ -154,12 +154,12 @@ class EncodeAudio:
     op: ClassVar[str] = "audio"
     sound: Sound
     format: str
-    track: Track
+    track: AudioTrackOrder
     start: int  # PTS of the film's first moment in the stream's time base
     length: Fraction
     borders: tuple[Fraction, ...]
     have: tuple[int, ...] = ()
-    limits: Limits = Limits()
+    limits: ChildLimits = ChildLimits()
     size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 
 
@@ -201,7 +201,7 @@ class Probe:
     op: ClassVar[str] = "probe"
     size: int
     thorough: bool = False  # read all of the file: some tracks begin in its middle
-    limits: Limits = Limits(memory=1 << 30, cpu_seconds=30)
+    limits: ChildLimits = ChildLimits(memory=1 << 30, cpu_seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class Scan:
     format: str
     picture: Picture | None
     sounds: tuple[Sound, ...]
-    limits: Limits = Limits()
+    limits: ChildLimits = ChildLimits()
     size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 
 
@@ -224,7 +224,7 @@ class Remux:
     format: str
     streams: tuple[int, ...]
     thorough: bool = False  # as the probe was that found the streams
-    limits: Limits = Limits()
+    limits: ChildLimits = ChildLimits()
     size: int | None = None  # bytes of the source; needed if it is asked for in ranges
 
 
@@ -236,8 +236,8 @@ class MakeInits:
     rate: Fraction
     gop: int
     rungs: tuple[Rung, ...]
-    tracks: tuple[Track, ...]
-    limits: Limits = Limits()
+    tracks: tuple[AudioTrackOrder, ...]
+    limits: ChildLimits = ChildLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +255,7 @@ class MakePoster:
     op: ClassVar[str] = "poster"
     stills: tuple[Still, ...]
     width: int = 1280
-    limits: Limits = Limits()
+    limits: ChildLimits = ChildLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +268,7 @@ class MakeSprites:
     height: int
     columns: int = 10
     rows: int = 10
-    limits: Limits = Limits()
+    limits: ChildLimits = ChildLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +281,7 @@ class Decode:
     op: ClassVar[str] = "decode"
     files: tuple[str, ...]
     frames: tuple[int, ...]
-    limits: Limits = Limits()
+    limits: ChildLimits = ChildLimits()
 
 
 ORDERS: tuple[Any, ...] = (Probe, Scan, Remux, MakeInits, EncodeVideo, EncodeAudio, MakePoster, MakeSprites, Decode)

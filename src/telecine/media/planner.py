@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from telecine.media.orders import EncodeVideo, Limits, Rung, Timing, Wanted
+from telecine.media.orders import ChildLimits, EncodeVideo, MissingSegments, Rung, Timing
 from telecine.media.source import Picture
 from telecine.media.timeline.grid import Chunk, chunks_of
 from telecine.media.timeline.index import Index
@@ -23,7 +23,7 @@ DECODING = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pick:
+class KeyframePick:
     """A recorded keyframe to make a picture of: the first frame of a segment's fragment, shown at `at` seconds."""
 
     rung: str
@@ -46,11 +46,11 @@ def missing(
     rungs: Sequence[Rung],
     recorded: Collection[tuple[str, int]],
     inits: Mapping[str, str] | None = None,
-) -> tuple[Wanted, ...]:
+) -> tuple[MissingSegments, ...]:
     """What the chunk still lacks; `inits` are the hashes of the rungs' init segments. Whole rungs are left out."""
     lacking = ((rung, tuple(k for k in chunk.segments if (rung.name, k) not in recorded)) for rung in rungs)
     return tuple(
-        Wanted(rung=rung, segments=segments, init=(inits or {}).get(rung.name))
+        MissingSegments(rung=rung, segments=segments, init=(inits or {}).get(rung.name))
         for rung, segments in lacking
         if segments
     )
@@ -60,10 +60,10 @@ def video_order(
     index: Index,
     timing: Timing,
     picture: Picture,
-    wanted: tuple[Wanted, ...],
+    wanted: tuple[MissingSegments, ...],
     *,
     format: str,
-    limits: Limits | None = None,
+    limits: ChildLimits | None = None,
     mend: bool = False,
 ) -> EncodeVideo:
     """Encode what is wanted, from the first missing frame of any rung to the last.
@@ -84,7 +84,7 @@ def video_order(
         keys=index.keys_for(times),
         drops=index.drops(times),
         wanted=wanted,
-        limits=limits or Limits(),
+        limits=limits or ChildLimits(),
         mend=mend,
     )
 
@@ -94,7 +94,7 @@ def sprite_interval(length: Fraction) -> int:
     return next((every for up_to, every in SPRITE_EVERY if length <= up_to), SPRITE_AT_LAST)
 
 
-def sprite_picks(timing: Timing, rungs: Sequence[Rung]) -> tuple[Pick, ...]:
+def sprite_picks(timing: Timing, rungs: Sequence[Rung]) -> tuple[KeyframePick, ...]:
     """A keyframe near every interval, of the smallest rung that is large enough; sprite k stands for k × interval."""
     length = timing.frames / timing.rate
     every = sprite_interval(length)
@@ -102,7 +102,7 @@ def sprite_picks(timing: Timing, rungs: Sequence[Rung]) -> tuple[Pick, ...]:
     return tuple(_pick(timing, rung, Fraction(k * every)) for k in range(-(-length // every)))
 
 
-def poster_picks(timing: Timing, rungs: Sequence[Rung]) -> tuple[Pick, ...]:
+def poster_picks(timing: Timing, rungs: Sequence[Rung]) -> tuple[KeyframePick, ...]:
     """Candidates spread over the film, each once, of the smallest rung that is large enough."""
     rung = _for_pictures(rungs, POSTER_WIDTH)
     length = timing.frames / timing.rate
@@ -116,8 +116,8 @@ def _for_pictures(rungs: Sequence[Rung], width: int) -> str:
     return next((rung for rung in by_width if rung.width >= width), by_width[-1]).name
 
 
-def _pick(timing: Timing, rung: str, at: Fraction) -> Pick:
+def _pick(timing: Timing, rung: str, at: Fraction) -> KeyframePick:
     """The keyframe nearest to this moment."""
     frame = timing.gop * min(round(at * timing.rate / timing.gop), (timing.frames - 1) // timing.gop)
     segment, within = divmod(frame, timing.per_segment)
-    return Pick(rung=rung, segment=segment, fragment=within // timing.gop, at=frame / timing.rate)
+    return KeyframePick(rung=rung, segment=segment, fragment=within // timing.gop, at=frame / timing.rate)

@@ -30,7 +30,7 @@ _APPARMOR_GATE = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layers:
+class SandboxLayers:
     """What a media child will find. `netns` is read from settings: only a child can really try."""
 
     landlock: int | None
@@ -52,10 +52,10 @@ class Layers:
         return tuple(words for lack, words in lacks if lack)
 
 
-def offered() -> Layers:
+def offered() -> SandboxLayers:
     """What this machine offers."""
     abi = landlock_abi()
-    return Layers(
+    return SandboxLayers(
         landlock=abi,
         tcp=abi is not None and abi >= LANDLOCK_TCP_SINCE,
         netns=_netns_is_open(),

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from telecine.engine.queries.gauges import FleetGauges
-from telecine.engine.queries.health import DatabaseHealth, FullHealth, Health, Processing, Room, Word
+from telecine.engine.queries.health import DatabaseHealth, FreeSpace, FullHealth, Health, Processing, Word
 from telecine.errors import SchemaMissing, SchemaTooNew, StoreError
-from telecine.observe.shared_result import Shared
+from telecine.observe.shared_result import SharedResult
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ NO_REDIS = "Redis does not answer, and queue_mode is redis"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probes:
+class HealthProbes:
     """How to look at each part. `redis` is None where there is none; `rooms` are folders by what lies there, or None
     for a bucket; `reserve` is how much of a disk must stay free."""
 
@@ -39,12 +39,12 @@ class Probes:
     mono: Callable[[], float]
 
 
-class Vitals:
+class ServerHealth:
     """How this server is, at most a second old."""
 
-    def __init__(self, probes: Probes) -> None:
+    def __init__(self, probes: HealthProbes) -> None:
         self._probes = probes
-        self._full = Shared(self._look, KEPT_SECONDS, probes.mono)
+        self._full = SharedResult(self._look, KEPT_SECONDS, probes.mono)
         self._said: tuple[str, ...] = ()
 
     async def full(self) -> FullHealth:
@@ -113,7 +113,7 @@ class Vitals:
             log.debug("Redis does not answer: %r", error)
             return "unable"
 
-    async def _storage(self) -> dict[str, Room]:
+    async def _storage(self) -> dict[str, FreeSpace]:
         rooms = self._probes.rooms
         looks = [_room(folder, self._probes.reserve) for folder in rooms.values()]
         return dict(zip(rooms, await asyncio.gather(*looks), strict=True))
@@ -142,16 +142,16 @@ def processing(figures: FleetGauges) -> Processing:
     )
 
 
-async def _room(folder: Path | None, reserve: int) -> Room:
+async def _room(folder: Path | None, reserve: int) -> FreeSpace:
     if folder is None:
-        return Room(status="ok")
+        return FreeSpace(status="ok")
     try:
         # A network file system may never answer; then its thread waits, and we do not.
         async with asyncio.timeout(PATIENCE):
             usage = await asyncio.to_thread(_usage, folder)
     except (OSError, TimeoutError):
-        return Room(status="unable")
-    return Room(
+        return FreeSpace(status="unable")
+    return FreeSpace(
         status="ok" if usage.free >= reserve and usage.free > 0 else "unable",
         total_bytes=usage.total,
         free_bytes=usage.free,

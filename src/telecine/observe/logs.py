@@ -58,7 +58,7 @@ def shown(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-class Formatter(ProcessorFormatter):
+class LogFormatter(ProcessorFormatter):
     """Lines of the standard library's loggers, ours and others'. `trace_of` names the trace of a job, if it has one."""
 
     def __init__(self, style: str, trace_of: Callable[[int], str | None] | None = None) -> None:
@@ -125,14 +125,14 @@ def _as_text(logger: Any, name: str, event: Event) -> str:
 def name_traces(trace_of: Callable[[int], str | None] | None) -> None:
     """From now on lines about a job name its trace."""
     for handler in logging.getLogger().handlers:
-        if isinstance(handler.formatter, Formatter):
+        if isinstance(handler.formatter, LogFormatter):
             handler.formatter.trace_of = trace_of
 
 
 def log_to(stream: TextIO, level: str, style: str) -> None:
     """Let every logger of this process write there."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(Formatter(style))
+    handler.setFormatter(LogFormatter(style))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -22,7 +22,7 @@ from telecine.facts import SECOND
 
 log = logging.getLogger(__name__)
 
-MOST_WORKERS = 200
+MAX_WORKERS = 200
 OTHER = "other"
 NOTHING: Mapping[str, Any] = {}
 
@@ -226,7 +226,7 @@ def _workers(figures: FleetGauges) -> Iterator[Metric]:
     yield _by("telecine_workers", "Workers that have beaten lately", ("kind", "mode"), by_mode)
     load: Counter[tuple[str, ...]] = Counter()
     for number, worker in enumerate(figures.workers):
-        load[worker.name if number < MOST_WORKERS else OTHER,] += worker.load
+        load[worker.name if number < MAX_WORKERS else OTHER,] += worker.load
     yield _by("telecine_worker_load", "Tasks under a lease, by the name of the worker", ("worker",), load)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
-class Visit(Protocol):
+class RequestEvent(Protocol):
     """`route` is the template of the address, which itself is known to no observer; `kind` is http or websocket."""
 
     @property

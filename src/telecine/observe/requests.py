@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-from telecine.observe.request_events import Visit
+from telecine.observe.request_events import RequestEvent
 
 log = logging.getLogger("telecine.access")
 
@@ -52,14 +52,14 @@ class RequestMetrics:
         for route, method, status in responses:
             self._count.labels(route, method, str(status))
 
-    def came(self, visit: Visit) -> None:
+    def came(self, visit: RequestEvent) -> None:
         self._now.inc()
 
-    def answered(self, visit: Visit) -> None:
+    def answered(self, visit: RequestEvent) -> None:
         if visit.is_stream:
             self._streams.labels(visit.kind).inc()
 
-    def over(self, visit: Visit) -> None:
+    def over(self, visit: RequestEvent) -> None:
         self._now.dec()
         key = visit.route, visit.method if visit.method in METHODS else "other", visit.status
         if key not in self._known:
@@ -79,13 +79,13 @@ class AccessLines:
     Never the address itself: it holds names of films, signed links and queries.
     """
 
-    def came(self, visit: Visit) -> None:
+    def came(self, visit: RequestEvent) -> None:
         return None
 
-    def answered(self, visit: Visit) -> None:
+    def answered(self, visit: RequestEvent) -> None:
         return None
 
-    def over(self, visit: Visit) -> None:
+    def over(self, visit: RequestEvent) -> None:
         level = logging.DEBUG if is_chatter(visit) else logging.INFO
         if log.isEnabledFor(level):
             ms = round(visit.seconds * 1000, 1)
@@ -93,13 +93,13 @@ class AccessLines:
             log.log(level, "%s %s %s %s ms", visit.method, visit.route, visit.status, ms, extra=told)
 
 
-def is_chatter(visit: Visit) -> bool:
+def is_chatter(visit: RequestEvent) -> bool:
     """No line is worth it: machines, and workers at work, while all is well."""
     is_routine = visit.route.startswith(ROUTINE) and visit.route not in RARE
     return is_untraced(visit) or (visit.status < BAD and is_routine)
 
 
-def is_untraced(visit: Visit) -> bool:
+def is_untraced(visit: RequestEvent) -> bool:
     """No span is worth it. What a worker says about a task is: it belongs to the job's trace."""
     if visit.status >= BAD:
         return False

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Shared(Generic[T]):
+class SharedResult(Generic[T]):
     """Whoever asks within `seconds` gets the same answer; who asks while it is worked out waits for it. An error is not
     kept."""
 

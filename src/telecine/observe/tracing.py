@@ -35,8 +35,8 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from telecine.facts import Answer, Done, Fact, Failed, Instant, Lease, Released
-from telecine.observe.request_events import Visit
+from telecine.facts import Done, Fact, Failed, Instant, Lease, Released, SettleReply
+from telecine.observe.request_events import RequestEvent
 from telecine.observe.requests import is_untraced
 from telecine.worker.current import current_lease
 
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 EXPORT_SECONDS = 5
 FAREWELL_SECONDS = 8.0
 NANOS = 1_000_000
-MOST_SETTLING = 2_000
+MAX_SETTLING = 2_000
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 SERVER_ERROR = 500
 
@@ -147,10 +147,10 @@ class Tracing:
         span.end()
         parent = self._inside(lease.job_id, self.ids.attempt(*key))
         self._settling[key] = self._tracer.start_span("settle", parent, SpanKind.CLIENT)
-        if len(self._settling) > MOST_SETTLING:  # whoever lost his lease says nothing more about it
+        if len(self._settling) > MAX_SETTLING:  # whoever lost his lease says nothing more about it
             del self._settling[next(iter(self._settling))]
 
-    def settled(self, lease: Lease, answer: Answer) -> None:
+    def settled(self, lease: Lease, answer: SettleReply) -> None:
         if (span := self._settling.pop((lease.task_id, lease.token), None)) is not None:
             span.set_attributes({"telecine.accepted": answer.accepted, "telecine.code": answer.code})
             span.end()
@@ -181,7 +181,7 @@ class Tracing:
 
     # -- requests: a watcher of the API ----------------------------------------------------------------------
 
-    def came(self, visit: Visit) -> None:
+    def came(self, visit: RequestEvent) -> None:
         carried = {
             name.decode("latin-1"): value.decode("latin-1")
             for name, value in visit.headers
@@ -192,10 +192,10 @@ class Tracing:
         self._visits[id(visit)] = span
         structlog.contextvars.bind_contextvars(trace=f"{span.get_span_context().trace_id:032x}")
 
-    def answered(self, visit: Visit) -> None:
+    def answered(self, visit: RequestEvent) -> None:
         return None
 
-    def over(self, visit: Visit) -> None:
+    def over(self, visit: RequestEvent) -> None:
         span = self._visits.pop(id(visit), None)
         # A stream is open for hours, and machines ask every second: neither is worth a span.
         if span is None or visit.is_stream or is_untraced(visit):

@@ -14,9 +14,9 @@ from typing import Any
 from telecine.facts import SECOND, Json
 from telecine.observe import alerts
 
-MOST_BYTES = 64 << 10
+MAX_BYTES = 64 << 10
 # Discord refuses more than 2,000.
-MOST_CHARS = 1_800
+MAX_CHARS = 1_800
 QUOTED_CHARS = 300
 
 Facts = dict[str, Any]
@@ -41,7 +41,7 @@ def body_of(kind: str, facts: Facts, shape: str, public_url: str | None) -> byte
     else:
         shaped = {"type": kind, "timestamp": _written(facts.get("at")), "data": _data(kind, facts, link)}
     body = json.dumps(shaped, ensure_ascii=False, separators=(",", ":")).encode()
-    if len(body) > MOST_BYTES:
+    if len(body) > MAX_BYTES:
         raise ValueError(f"a body of {len(body)} bytes is too large to be sent")
     return body
 
@@ -53,7 +53,7 @@ def line_of(kind: str, facts: Facts) -> str:
         said += f" {held} more of this kind since the last alert were held back."
     if advice := _ADVICE.get(kind):
         said += f" {advice}"
-    return said[:MOST_CHARS]
+    return said[:MAX_CHARS]
 
 
 def _said(kind: str, facts: Facts) -> str:
@@ -126,4 +126,4 @@ def _slack(text: str | None) -> str:
 
 
 def _discord(text: str) -> str:
-    return _MARKS.sub(r"\\\1", text)[:MOST_CHARS].rstrip("\\")
+    return _MARKS.sub(r"\\\1", text)[:MAX_CHARS].rstrip("\\")

@@ -23,27 +23,27 @@ from telecine.triage import Verdict, triage
 
 log = logging.getLogger(__name__)
 
-MOST_ANSWER = 64 << 10
+MAX_ANSWER = 64 << 10
 BLOCK = 16 << 10
 READ_SECONDS = 1.0
-MOST_PAUSE = 3_600.0
+MAX_PAUSE = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceiverReply:
     """What a receiver said, and for how long it wants to be left alone."""
 
     status: int
     pause: float = 0.0
 
 
-class NotSent(TelecineError):
+class DeliveryNotSent(TelecineError):
     """No answer came; the message says why."""
 
     code = "not_sent"
 
 
-class Sender:
+class WebhookRequestSender:
     """Sends. `private` are the places inside the operator's network that may be asked; `trust` says whose certificates
     are good, if not those of the usual authorities."""
 
@@ -70,22 +70,22 @@ class Sender:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def send(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Post it; `NotSent` if no status came in time, or if it may not be sent there."""
+    async def send(self, url: str, body: bytes, headers: Mapping[str, str]) -> ReceiverReply:
+        """Post it; `DeliveryNotSent` if no status came in time, or if it may not be sent there."""
         deadline = asyncio.get_running_loop().time() + self._timeout
         try:
             async with asyncio.timeout_at(deadline):
                 response = await self._ask(url, body, headers)
         except TimeoutError:
-            raise NotSent(f"no answer within {self._timeout:g} seconds") from None
+            raise DeliveryNotSent(f"no answer within {self._timeout:g} seconds") from None
         except BadSpec as error:
-            raise NotSent(str(error)) from None
-        except NotSent:
+            raise DeliveryNotSent(str(error)) from None
+        except DeliveryNotSent:
             raise
         except Exception as error:  # of the network, the client, or a transport that closed under it
             if triage(error) is Verdict.BUG:
                 log.warning("a delivery could not be sent: %r", error)
-            raise NotSent(_told(error)) from None
+            raise DeliveryNotSent(_told(error)) from None
         return await _answer(response, deadline)
 
     async def _ask(self, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
@@ -107,25 +107,25 @@ class Sender:
                 return await self._client.send(request, stream=True)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failure = error
-        raise failure or NotSent(f"the host {place.host} has no address")
+        raise failure or DeliveryNotSent(f"the host {place.host} has no address")
 
     async def _addresses(self, place: httpx.URL) -> Sequence[str]:
         try:
             found = await self._resolve(place.host, place.port or WEB_PORTS[place.scheme])
         except (OSError, UnicodeError):
-            raise NotSent(f"the host {place.host} is not known") from None
+            raise DeliveryNotSent(f"the host {place.host} is not known") from None
         if (inside := first_inside(place.host, found, self._private)) is not None:
-            raise NotSent(
+            raise DeliveryNotSent(
                 f"{place.host} is at {inside}, which is not on the public internet; "
                 "the operator can list it in allow_private_webhooks"
             )
         return found
 
 
-async def _answer(response: httpx.Response, deadline: float) -> Answer:
+async def _answer(response: httpx.Response, deadline: float) -> ReceiverReply:
     """The status says it all; of the rest a little is read, so that a receiver in good faith can finish."""
     until = min(deadline, asyncio.get_running_loop().time() + READ_SECONDS)
-    left = MOST_ANSWER
+    left = MAX_ANSWER
     try:
         with suppress(Exception):  # it has answered: what becomes of the rest makes no difference
             async with asyncio.timeout_at(until):
@@ -133,7 +133,7 @@ async def _answer(response: httpx.Response, deadline: float) -> Answer:
                     left -= len(block)
                     if left <= 0:
                         break
-        return Answer(response.status_code, _pause(response.headers.get("retry-after", "")))
+        return ReceiverReply(response.status_code, _pause(response.headers.get("retry-after", "")))
     finally:
         with suppress(Exception):
             await response.aclose()
@@ -155,4 +155,4 @@ def _told(error: Exception) -> str:
 
 
 def _pause(text: str) -> float:
-    return min(float(text), MOST_PAUSE) if text.isdecimal() and len(text) < 7 else 0.0
+    return min(float(text), MAX_PAUSE) if text.isdecimal() and len(text) < 7 else 0.0

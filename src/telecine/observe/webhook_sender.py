@@ -18,7 +18,7 @@ from telecine.engine.webhooks.delivery_builder import AlertRules
 from telecine.errors import StoreError
 from telecine.facts import HOUR, SECOND, Millis, Policy
 from telecine.observe.webhook_bodies import body_of
-from telecine.observe.webhook_request import Answer, NotSent, Sender
+from telecine.observe.webhook_request import DeliveryNotSent, ReceiverReply, WebhookRequestSender
 from telecine.observe.webhook_signature import signed
 from telecine.plural import counted
 from telecine.retry import backoff
@@ -31,7 +31,7 @@ PATIENCE = Policy(base=10 * SECOND, cap=6 * HOUR, jitter=0.2)
 # How long a sender may need beyond the receiver's time before another takes the letter over.
 MARGIN: Millis = 5 * SECOND
 FAILURES_IN_A_ROW = 5
-MOST_HOSTS_KNOWN = 1_000
+MAX_HOSTS_KNOWN = 1_000
 PRUNE_SECONDS = 600.0
 AFTER_A_FAULT = 5.0
 LAST_SECONDS = 3.0
@@ -39,7 +39,7 @@ GONE = 410
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class WebhookSenderOptions:
     """How the postman goes about it."""
 
     alert_url: str | None = None
@@ -57,12 +57,12 @@ class Ways:
         return round(self.timeout * SECOND) + MARGIN
 
 
-class Postman:
+class WebhookSender:
     def __init__(
         self,
         mail: Deliveries,
-        sender: Sender,
-        ways: Ways,
+        sender: WebhookRequestSender,
+        ways: WebhookSenderOptions,
         world: World,
         *,
         duties: OutageLog,
@@ -141,7 +141,7 @@ class Postman:
         except Exception:
             log.exception("delivery %s failed by a fault of ours", letter.id)
 
-    async def _send(self, letter: DueDelivery) -> tuple[Answer | None, str | None]:
+    async def _send(self, letter: DueDelivery) -> tuple[ReceiverReply | None, str | None]:
         """The answer, or why there is none."""
         is_alert = letter.webhook_id is None
         url = self._ways.alert_url if is_alert else letter.url
@@ -151,11 +151,11 @@ class Postman:
         body = body_of(letter.kind, letter.facts, shape, self._ways.public_url)
         try:
             answer = await self._sender.send(url, body, signed(letter.name, letter.at // SECOND, body, letter.key))
-        except NotSent as error:
+        except DeliveryNotSent as error:
             return None, str(error)
         return answer, None if 200 <= answer.status < 300 else _refusal(answer.status)
 
-    async def _note(self, letter: DueDelivery, answer: Answer | None, error: str | None) -> None:
+    async def _note(self, letter: DueDelivery, answer: ReceiverReply | None, error: str | None) -> None:
         status = None if answer is None else answer.status
         if answer is not None and error is None:
             self._failures.pop(letter.host, None)
@@ -181,7 +181,7 @@ class Postman:
         await self._mail.later(letter, status, error, max(wait, pause))
 
     def _count(self, host: str) -> None:
-        if len(self._failures) >= MOST_HOSTS_KNOWN:
+        if len(self._failures) >= MAX_HOSTS_KNOWN:
             self._failures.clear()
         self._failures[host] = self._failures.get(host, 0) + 1
 

@@ -26,7 +26,7 @@ HINTS = {
     sqlite3.SQLITE_IOERR: "the disk is full or fails: free some space, or look into the system's log",
 }
 # SQLite needs a little room for its own bookkeeping, and calls it an I/O error if there is none.
-LEAST_ROOM = 1 << 20
+MIN_ROOM = 1 << 20
 
 
 def translated(error: Exception, path: Path) -> StoreError:
@@ -53,7 +53,7 @@ def _hint(error: Exception, path: Path) -> str | None:
 
 def _is_full(folder: Path) -> bool:
     try:
-        return shutil.disk_usage(folder).free < LEAST_ROOM
+        return shutil.disk_usage(folder).free < MIN_ROOM
     except OSError:
         return False
 

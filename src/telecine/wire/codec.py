@@ -17,7 +17,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from telecine.facts import Brief, Done, Fact, Failed, Json, Kept, Piece, Released, Word
+from telecine.facts import Brief, Done, Fact, Failed, Json, KeptArtifact, LeaseOutcome, Piece, Released
 
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
@@ -55,21 +55,21 @@ def fact_from_json(data: dict[str, Json]) -> Done | Failed | Released:
 # -- where the form is not that of the annotations -----------------------------------------------------
 
 
-def _word_to(word: Word) -> dict[str, Json]:
+def _word_to(word: LeaseOutcome) -> dict[str, Json]:
     return {"task_id": word.task_id, "token": word.token, **fact_to_json(word.fact)}
 
 
-def _word_from(data: dict[str, Json]) -> Word:
-    return Word(data["task_id"], data["token"], fact_from_json(data))
+def _word_from(data: dict[str, Json]) -> LeaseOutcome:
+    return LeaseOutcome(data["task_id"], data["token"], fact_from_json(data))
 
 
-def _kept_to(kept: dict[str, Kept]) -> list[Json]:
+def _kept_to(kept: dict[str, KeptArtifact]) -> list[Json]:
     """Each has its name."""
     return [to_json(one) for one in kept.values()]
 
 
-def _kept_from(data: list[Json]) -> dict[str, Kept]:
-    return {one["name"]: from_json(Kept, one) for one in data}
+def _kept_from(data: list[Json]) -> dict[str, KeptArtifact]:
+    return {one["name"]: from_json(KeptArtifact, one) for one in data}
 
 
 def _plan_to(plan: dict[str, list[Any]] | None) -> Json:
@@ -92,7 +92,7 @@ def _plan_from(data: Json) -> dict[str, list[Any]] | None:
     }
 
 
-_WHOLE: dict[type, tuple[Convert, Convert]] = {Word: (_word_to, _word_from)}
+_WHOLE: dict[type, tuple[Convert, Convert]] = {LeaseOutcome: (_word_to, _word_from)}
 _FIELDS: dict[tuple[type, str], tuple[Convert, Convert]] = {
     (Brief, "kept"): (_kept_to, _kept_from),
     (Done, "plan"): (_plan_to, _plan_from),

@@ -8,19 +8,19 @@ from dataclasses import replace
 from telecine.errors import Refused
 from telecine.facts import (
     ERROR_CHARS,
-    Answer,
     Brief,
     Done,
     Failed,
-    Holding,
+    HeldLease,
     Json,
-    Kept,
+    KeptArtifact,
     Lease,
-    Line,
+    LeaseOutcome,
+    LogEntry,
     Orders,
     Released,
+    SettleReply,
     TaskId,
-    Word,
 )
 from telecine.wire.codec import from_json, to_json
 from telecine.wire.fields import MAX_FACTS_BYTES
@@ -42,13 +42,13 @@ MAX_REASON_CHARS = 200
 # -- what a worker sends -------------------------------------------------------------------------------
 
 
-def holding_to(holding: Holding) -> dict[str, Json]:
+def holding_to(holding: HeldLease) -> dict[str, Json]:
     """With as much of the note as is stored: one that is too long would fail the heartbeat of all other leases."""
     note = holding.note
     return {**to_json(holding), "note": None if note is None else note[:ERROR_CHARS]}
 
 
-def line_to(line: Line) -> dict[str, Json]:
+def line_to(line: LogEntry) -> dict[str, Json]:
     """Cut to what is stored of it; data that are too large are left out, and it says so."""
     data = line.data
     if data is not None and len(json.dumps(data, default=str)) > MAX_FACTS_BYTES:
@@ -56,12 +56,12 @@ def line_to(line: Line) -> dict[str, Json]:
     return to_json(replace(line, message=line.message[:ERROR_CHARS], data=data))
 
 
-def kept_to(kept: Kept) -> dict[str, Json]:
+def kept_to(kept: KeptArtifact) -> dict[str, Json]:
     """Without its token: the request names it once for all items."""
     return {name: value for name, value in to_json(kept).items() if name != "token"}
 
 
-def word_to(word: Word) -> dict[str, Json]:
+def word_to(word: LeaseOutcome) -> dict[str, Json]:
     fact = word.fact
     if isinstance(fact, Failed):
         fact = replace(fact, message=fact.message[:ERROR_CHARS])
@@ -73,23 +73,23 @@ def word_to(word: Word) -> dict[str, Json]:
 # -- what the server makes of it -----------------------------------------------------------------------
 
 
-def holding_from(message: HoldingMessage | ProgressRequest) -> Holding:
-    return Holding(task_id=TaskId(message.task_id), token=message.token, progress=message.progress, note=message.note)
+def holding_from(message: HoldingMessage | ProgressRequest) -> HeldLease:
+    return HeldLease(task_id=TaskId(message.task_id), token=message.token, progress=message.progress, note=message.note)
 
 
-def line_from(message: LogLineMessage) -> Line:
-    return from_json(Line, dict(message))
+def line_from(message: LogLineMessage) -> LogEntry:
+    return from_json(LogEntry, dict(message))
 
 
-def kept_from(message: KeptMessage, token: int) -> Kept:
-    return from_json(Kept, {**dict(message), "token": token})
+def kept_from(message: KeptMessage, token: int) -> KeptArtifact:
+    return from_json(KeptArtifact, {**dict(message), "token": token})
 
 
-def word_from(message: OutcomeMessage) -> Word:
+def word_from(message: OutcomeMessage) -> LeaseOutcome:
     facts = [fact for fact in (message.done, message.failed, message.released) if fact is not None]
     if len(facts) != 1:
         raise Refused(f"task {message.task_id}: an outcome is exactly one of done, failed and released")
-    return Word(TaskId(message.task_id), message.token, fact_from(facts[0]))
+    return LeaseOutcome(TaskId(message.task_id), message.token, fact_from(facts[0]))
 
 
 def fact_from(message: DoneMessage | FailedMessage | ReleasedMessage) -> Done | Failed | Released:
@@ -120,7 +120,7 @@ def orders_to(orders: Orders, why: str | None = None) -> OrdersResponse:
     return OrdersResponse(**to_json(orders), why=why)
 
 
-def answer_to(answer: Answer) -> AnswerMessage:
+def answer_to(answer: SettleReply) -> AnswerMessage:
     return AnswerMessage.model_construct(**answer._asdict())
 
 
@@ -139,5 +139,5 @@ def orders_from(message: OrdersResponse) -> Orders:
     return from_json(Orders, dict(message))
 
 
-def answer_from(message: AnswerMessage) -> Answer:
-    return from_json(Answer, dict(message))
+def answer_from(message: AnswerMessage) -> SettleReply:
+    return from_json(SettleReply, dict(message))

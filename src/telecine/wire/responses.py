@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
-from telecine.facts import Kept, Mode, Shelved, State
+from telecine.facts import KeptArtifact, Mode, State, StoredArtifact
 from telecine.wire.fields import Pair, WireResponse
 
 
@@ -44,7 +44,7 @@ class BriefResponse(WireResponse):
     """What a handler may read besides its own input."""
 
     results: dict[str, Any]
-    kept: list[Kept]
+    kept: list[KeptArtifact]
     facts: dict[str, Any]
     slots: int
     labels: list[str]
@@ -54,7 +54,7 @@ class BriefResponse(WireResponse):
 class ArtifactsResponse(WireResponse):
     """Artifacts and checkpoints, each with the stage and position that kept it."""
 
-    shelved: list[Shelved]
+    shelved: list[StoredArtifact]
 
 
 class OrdersResponse(WireResponse):

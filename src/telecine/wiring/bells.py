@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from telecine.dispatch import Bell, Chime
+from telecine.dispatch import Bell, LocalRingBell
 from telecine.dispatch.postgres import PostgresBell
 from telecine.dispatch.sqlite import SqliteBell
 from telecine.errors import BadSpec, Unreachable
@@ -22,7 +22,7 @@ from telecine.store.postgres import Postgres
 from telecine.world import World
 
 if TYPE_CHECKING:
-    from telecine.dispatch.hints import Head
+    from telecine.dispatch.hints import LaneHead
     from telecine.dispatch.redis import RedisBell
 
 PROBE_SECONDS = 5.0
@@ -50,14 +50,14 @@ async def hang_bell(settings: Settings, store: Store, world: World, *, required:
     return bell
 
 
-def database_bell(url: str, world: World) -> Chime:
+def database_bell(url: str, world: World) -> LocalRingBell:
     """How wake-ups travel between processes that share this database."""
     if dialect_of(url) == "sqlite":
         return SqliteBell(Path(url.removeprefix("sqlite:///")))
     return PostgresBell(url, world)
 
 
-def _redis_bell(settings: Settings, store: Store, world: World, own: tuple[Chime, str]) -> RedisBell:
+def _redis_bell(settings: Settings, store: Store, world: World, own: tuple[LocalRingBell, str]) -> RedisBell:
     from telecine.dispatch.redis import RedisBell, RedisOptions  # noqa: PLC0415 - for whoever uses Redis
 
     assert settings.redis_url is not None
@@ -87,15 +87,15 @@ async def namespace_of(store: Store) -> str:
     return sha256(f"{row['place']}\n{row['room']}\n{row['since']}".encode()).hexdigest()[:16]
 
 
-async def heads(store: Store, lanes: Sequence[str], wanted: int) -> Sequence[Head]:
+async def heads(store: Store, lanes: Sequence[str], wanted: int) -> Sequence[LaneHead]:
     """The most urgent tasks of these lanes."""
-    from telecine.dispatch.hints import Head  # noqa: PLC0415 - for whoever uses Redis
+    from telecine.dispatch.hints import LaneHead  # noqa: PLC0415 - for whoever uses Redis
 
     def steps() -> Steps[Rows]:
         rows: Rows = yield Ask("lane_heads", {"lanes": list(lanes), "wanted": wanted})
         return rows
 
-    return [Head(row["lane"], row["id"], row["rank"]) for row in await store.read(steps)]
+    return [LaneHead(row["lane"], row["id"], row["rank"]) for row in await store.read(steps)]
 
 
 def redis_of(bell: Bell) -> RedisBell | None:

@@ -42,7 +42,7 @@ class ConnectionBounds:
     exempt: tuple[IPv4Network | IPv6Network, ...] = LOOPBACK
 
 
-class Served(Protocol):
+class ServedProtocol(Protocol):
     """A protocol of uvicorn, as the bounds see it."""
 
     def is_late(self, now: float) -> bool:
@@ -51,10 +51,10 @@ class Served(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Connection:
+class ClientConnection:
     transport: asyncio.Transport
     address: str
-    served: Served
+    served: ServedProtocol
     # Only health checks are answered, for this reason.
     refusal: str | None = None
     closing_since: float | None = None
@@ -65,7 +65,7 @@ class Connection:
 @dataclass(slots=True)
 class _Address:
     count: int = 0
-    waiting: OrderedDict[Connection, None] = field(default_factory=OrderedDict)
+    waiting: OrderedDict[ClientConnection, None] = field(default_factory=OrderedDict)
 
 
 class ConnectionLimits:
@@ -73,10 +73,10 @@ class ConnectionLimits:
 
     def __init__(self, bounds: ConnectionBounds) -> None:
         self.bounds = bounds
-        self._all: dict[asyncio.BaseTransport, Connection] = {}
+        self._all: dict[asyncio.BaseTransport, ClientConnection] = {}
         self._addresses: dict[str, _Address] = {}
-        self._waiting: OrderedDict[Connection, None] = OrderedDict()
-        self._reserve: OrderedDict[Connection, None] = OrderedDict()
+        self._waiting: OrderedDict[ClientConnection, None] = OrderedDict()
+        self._reserve: OrderedDict[ClientConnection, None] = OrderedDict()
         self._dropped = 0
         self._logged_at = float("-inf")
 
@@ -87,13 +87,13 @@ class ConnectionLimits:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def add(self, transport: asyncio.Transport, host: str | None, served: Served) -> Connection:
+    def add(self, transport: asyncio.Transport, host: str | None, served: ServedProtocol) -> ClientConnection:
         """A new connection; another one may be closed in its favour."""
         address = counted_as(host, self.bounds.exempt)
         own = self._addresses.setdefault(address, _Address())
         is_above_own = bool(address) and own.count >= self.bounds.per_address
         is_above_all = len(self._all) - len(self._reserve) >= self.bounds.total
-        made = Connection(transport, address, served)
+        made = ClientConnection(transport, address, served)
         if is_above_own and not self._drop_oldest(own.waiting):
             made.refusal = f"this address has {self.bounds.per_address} connections open already"
         elif is_above_all and not is_above_own and not self._drop_oldest(self._waiting):
@@ -108,13 +108,13 @@ class ConnectionLimits:
         self.wait(made)
         return made
 
-    def wait(self, connection: Connection) -> None:
+    def wait(self, connection: ClientConnection) -> None:
         """It has no request in progress from now on."""
         if connection.refusal is None and connection.transport in self._all:
             self._waiting[connection] = None
             self._addresses[connection.address].waiting[connection] = None
 
-    def work(self, connection: Connection) -> None:
+    def work(self, connection: ClientConnection) -> None:
         """A whole request head has arrived."""
         self._waiting.pop(connection, None)
         if (own := self._addresses.get(connection.address)) is not None:
@@ -150,14 +150,14 @@ class ConnectionLimits:
             )  # fmt: skip
             self._dropped, self._logged_at = 0, now
 
-    def _is_unread(self, connection: Connection, now: float) -> bool:
+    def _is_unread(self, connection: ClientConnection, now: float) -> bool:
         """Whether the client has read nothing of its answer for too long."""
         unsent = connection.transport.get_write_buffer_size()
         if not unsent or unsent != connection.unsent:
             connection.unsent, connection.unsent_since = unsent, now
         return bool(unsent) and now - connection.unsent_since > self.bounds.body_seconds
 
-    def _drop_oldest(self, some: OrderedDict[Connection, None]) -> bool:
+    def _drop_oldest(self, some: OrderedDict[ClientConnection, None]) -> bool:
         if not some:
             return False
         oldest = next(iter(some))

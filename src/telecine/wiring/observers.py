@@ -16,11 +16,11 @@ from telecine.engine.events.counters import AT_ONCE
 from telecine.engine.queries.gauges import FleetGauges
 from telecine.errors import BadSpec
 from telecine.facts import SECOND
-from telecine.observe.health import PATIENCE, Probes, Vitals
+from telecine.observe.health import PATIENCE, HealthProbes, ServerHealth
 from telecine.observe.logs import name_traces
 from telecine.observe.metrics import Metrics, Snapshot, or_nothing
 from telecine.observe.requests import AccessLines, RequestMetrics
-from telecine.observe.shared_result import Shared
+from telecine.observe.shared_result import SharedResult
 from telecine.settings import Settings
 from telecine.wiring.bells import redis_of
 
@@ -45,7 +45,7 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE):
             return await queries.fleet_gauges(stale=round(settings.stale_seconds * SECOND))
 
-    figures = Shared(read, FIGURES_SECONDS, world.mono)
+    figures = SharedResult(read, FIGURES_SECONDS, world.mono)
 
     redis = redis_of(parts.bell)
 
@@ -57,7 +57,7 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
         snapshot = await or_nothing(figures.get, world.mono, told)
         return replace(snapshot, health=await vitals.full())
 
-    probes = Probes(
+    probes = HealthProbes(
         ping=queries.ping,
         schema=lambda: schema_of(parts),
         figures=figures.get,
@@ -67,7 +67,7 @@ def observers(parts: Parts, artifacts: Artifacts) -> dict[str, Any]:
         reserve=settings.upload_reserve_bytes,
         mono=world.mono,
     )
-    vitals, registry = Vitals(probes), CollectorRegistry()
+    vitals, registry = ServerHealth(probes), CollectorRegistry()
     requests = RequestMetrics(registry)
     return {
         "vitals": vitals,

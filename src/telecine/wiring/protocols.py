@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from telecine.api.http.problems import problem
-from telecine.wiring.connections import CLOSE_SECONDS, MIN_BODY_BYTES, Connection, ConnectionLimits
+from telecine.wiring.connections import CLOSE_SECONDS, MIN_BODY_BYTES, ClientConnection, ConnectionLimits
 
 # What is larger is refused while it arrives: the walls look only at whole heads.
 MAX_HEAD_BYTES: Final = 128 << 10
@@ -24,7 +24,7 @@ RETRY: Final = {"Retry-After": "5", "Connection": "close"}
 class LimitedHttp(HttpToolsProtocol):
     """Knows how long the client has taken for what it is doing."""
 
-    connection: Connection
+    connection: ClientConnection
 
     def __init__(self, *args: Any, limits: ConnectionLimits, **more: Any) -> None:
         super().__init__(*args, **more)

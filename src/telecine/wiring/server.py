@@ -15,8 +15,8 @@ from typing import Any
 
 import uvicorn
 
-from telecine.api import House, create_app
-from telecine.api.http.rate_limits import Rates
+from telecine.api import ServerContext, create_app
+from telecine.api.http.rate_limits import RateLimits
 from telecine.errors import WorkerRevoked
 from telecine.flow import Flow
 from telecine.settings import Settings
@@ -56,7 +56,7 @@ THREADS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
+class ServerAddresses:
     """Where the server listens, how others reach it, and the link that logs its first administrator in."""
 
     address: str
@@ -64,7 +64,7 @@ class Serving:
     link: str | None
 
 
-async def run_server(settings: Settings, *, workers: int, ready: Callable[[Serving], None]) -> None:
+async def run_server(settings: Settings, *, workers: int, ready: Callable[[ServerAddresses], None]) -> None:
     """Serve until SIGTERM or SIGINT. A restart touches no lease: they belong to workers, not to servers."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "telecine"))
     with bound(settings.host, settings.port) as sockets:
@@ -72,7 +72,7 @@ async def run_server(settings: Settings, *, workers: int, ready: Callable[[Servi
             await _serve(parts, sockets, workers, ready)
 
 
-async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Callable[[Serving], None]) -> None:
+async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Callable[[ServerAddresses], None]) -> None:
     settings = parts.settings
     own = installed_flows(settings)
     sources = [source_of(name) for name in settings.flows]
@@ -94,10 +94,10 @@ async def _serve(parts: Parts, sockets: list[socket], workers: int, ready: Calla
         log.info("server has stopped")
 
 
-def open_house(parts: Parts) -> House:
+def open_house(parts: Parts) -> ServerContext:
     settings = parts.settings
     artifacts = open_artifacts(settings)
-    return House(
+    return ServerContext(
         engine=parts.engine,
         keys=parts.engine.keys,
         artifacts=artifacts,
@@ -105,7 +105,7 @@ def open_house(parts: Parts) -> House:
         world=parts.world,
         bell=parts.bell,
         news=parts.news,
-        rates=Rates(
+        rates=RateLimits(
             parts.world.mono,
             per_key=settings.rate_limit,
             per_stranger=settings.bad_key_limit,
@@ -148,7 +148,9 @@ def _bounds(settings: Settings) -> ConnectionBounds:
 class _Server(uvicorn.Server):
     """Says when it listens; tells whoever waits in the house that it is about to stop."""
 
-    def __init__(self, config: uvicorn.Config, house: House, bound_to: list[socket], limits: ConnectionLimits) -> None:
+    def __init__(
+        self, config: uvicorn.Config, house: ServerContext, bound_to: list[socket], limits: ConnectionLimits
+    ) -> None:
         super().__init__(config)
         self._house, self._bound_to, self._limits = house, bound_to, limits
         self._listening: asyncio.Event = asyncio.Event()
@@ -199,12 +201,12 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _announce(house: House, port: int, ready: Callable[[Serving], None]) -> None:
+async def _announce(house: ServerContext, port: int, ready: Callable[[ServerAddresses], None]) -> None:
     settings = house.settings
     address = url_of(settings.host, port)
     base = settings.public_url or reachable(settings.host, port)
     link = f"{base}/login/{await house.keys.link()}" if await house.keys.is_locked_out() else None
-    ready(Serving(address, settings.public_url, link))
+    ready(ServerAddresses(address, settings.public_url, link))
     log.info("server listens on %s", address)
 
 

@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from telecine.api import House
-from telecine.api.uploads.upload_service import ROOM, Desk, desk_of
+from telecine.api import ServerContext
+from telecine.api.uploads.upload_service import ROOM, UploadService, desk_of
 from telecine.wiring import Parts, apps, open_artifacts
 
 
 def upload_room(parts: Parts) -> dict[str, Any]:
     """The desk, as the house keeps it."""
     handler = apps.upload_handler_of(parts)
-    return {ROOM: Desk(parts.engine, open_artifacts(parts.settings), parts.settings, handler)}
+    return {ROOM: UploadService(parts.engine, open_artifacts(parts.settings), parts.settings, handler)}
 
 
 @asynccontextmanager
-async def attended(house: House) -> AsyncIterator[None]:
+async def attended(house: ServerContext) -> AsyncIterator[None]:
     """Somebody looks after uploads while the body runs."""
     desk = desk_of(house)
     duty = asyncio.create_task(desk.attend(), name="uploads")

@@ -12,8 +12,8 @@ from telecine.engine.webhooks.delivery_builder import AlertRules
 from telecine.engine.webhooks.subscriptions import Webhooks, host_of
 from telecine.facts import SECOND
 from telecine.observe.alerts import rules_for
-from telecine.observe.webhook_request import Sender
-from telecine.observe.webhook_sender import PATIENCE, Postman, Ways
+from telecine.observe.webhook_request import WebhookRequestSender
+from telecine.observe.webhook_sender import PATIENCE, WebhookSender, WebhookSenderOptions
 from telecine.settings import Settings
 from telecine.wiring import Parts
 
@@ -29,9 +29,9 @@ async def posting(parts: Parts) -> AsyncIterator[None]:
     # It would write every address that is asked into the log, and in some of them everything is secret.
     logging.getLogger("httpx").setLevel(logging.WARNING)
     logging.getLogger("httpcore").setLevel(logging.WARNING)
-    sender = Sender(timeout=settings.webhook_timeout_seconds, private=settings.allow_private_webhooks)
+    sender = WebhookRequestSender(timeout=settings.webhook_timeout_seconds, private=settings.allow_private_webhooks)
     engine, ways, rules = parts.engine, ways_of(settings), _rules(settings)
-    postman = Postman(engine.deliveries, sender, ways, parts.world, duties=engine.outages, rules=rules)
+    postman = WebhookSender(engine.deliveries, sender, ways, parts.world, duties=engine.outages, rules=rules)
     duty = asyncio.create_task(postman.run(), name="postman")
     try:
         yield
@@ -41,8 +41,8 @@ async def posting(parts: Parts) -> AsyncIterator[None]:
         await sender.close()
 
 
-def ways_of(settings: Settings) -> Ways:
-    return Ways(
+def ways_of(settings: Settings) -> WebhookSenderOptions:
+    return WebhookSenderOptions(
         alert_url=settings.alert_webhook_url,
         alert_format=settings.alert_format,
         public_url=settings.public_url,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from telecine.artifacts import Artifacts, Moved, Stored, key_for_lease
-from telecine.flow import Lent
+from telecine.flow import LentSource
 from telecine.worker.attempts import Attempt
 
 
@@ -33,7 +33,7 @@ class ArtifactPlace(Protocol):
 
     async def stat(self, attempt: Attempt, key: str) -> int: ...
 
-    def lend(self, attempt: Attempt) -> Lent | None:
+    def lend(self, attempt: Attempt) -> LentSource | None:
         """The source of the attempt's job, if it must be read through somebody else."""
 
 
@@ -68,5 +68,5 @@ class LocalArtifacts:
     async def stat(self, attempt: Attempt, key: str) -> int:
         return await self._artifacts.stat(key)
 
-    def lend(self, attempt: Attempt) -> Lent | None:
+    def lend(self, attempt: Attempt) -> LentSource | None:
         return None

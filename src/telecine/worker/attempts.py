@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from telecine.facts import Fact, Holding, Json, Lease, Line, WorkerId
+from telecine.facts import Fact, HeldLease, Json, Lease, LogEntry, WorkerId
 from telecine.worker.contact import Contact
 from telecine.worker_facts import Totals
 
@@ -62,7 +62,7 @@ class HeldAttempts:
         self.contact = Contact()
         self.worker: WorkerId | None = None
         self.attempts: dict[Key, Attempt] = {}
-        self.lines: deque[Line] = deque(maxlen=MAX_LINES)
+        self.lines: deque[LogEntry] = deque(maxlen=MAX_LINES)
         self.news = False
         self.running = 0
         self.done = 0
@@ -84,26 +84,26 @@ class HeldAttempts:
         lease = attempt.lease
         text = message.replace("\0", "")  # which PostgreSQL does not take
         self.lines.append(
-            Line(task_id=lease.task_id, token=lease.token, message=text, level=level, kind=kind, data=data)
+            LogEntry(task_id=lease.task_id, token=lease.token, message=text, level=level, kind=kind, data=data)
         )
         self.news = True
 
-    def take_lines(self) -> list[Line]:
-        taken: list[Line] = []
+    def take_lines(self) -> list[LogEntry]:
+        taken: list[LogEntry] = []
         with suppress(IndexError):  # the loop and the heart may both be taking
             while True:
                 taken.append(self.lines.popleft())
         return taken
 
-    def give_back_lines(self, lines: list[Line]) -> None:
+    def give_back_lines(self, lines: list[LogEntry]) -> None:
         self.lines.extendleft(reversed(lines))
 
 
-def holding_of(attempt: Attempt) -> Holding:
+def holding_of(attempt: Attempt) -> HeldLease:
     """Name the lease. Progress that was told already is not told again: repeating it is no progress."""
     if not attempt.news:
-        return Holding(task_id=attempt.lease.task_id, token=attempt.lease.token)
+        return HeldLease(task_id=attempt.lease.task_id, token=attempt.lease.token)
     attempt.news = False
-    return Holding(
+    return HeldLease(
         task_id=attempt.lease.task_id, token=attempt.lease.token, progress=attempt.progress, note=attempt.note
     )

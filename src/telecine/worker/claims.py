@@ -8,7 +8,7 @@ from functools import partial
 
 from telecine.dispatch import Bell
 from telecine.errors import StoreError, WorkerGone
-from telecine.facts import Holding, Lease, Mode
+from telecine.facts import HeldLease, Lease, Mode
 from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.engine_api import EngineApi, WorkerOptions
 from telecine.worker.outbox import Outbox, insist
@@ -89,7 +89,7 @@ class Claims:
     async def _confirm(self, leases: list[Lease], held: HeldAttempts) -> tuple[list[Lease], float]:
         """The answer took so long that the leases may be old: renew them before any work begins."""
         worker, asked = leases[0].worker, self._world.mono()
-        named = [Holding(task_id=lease.task_id, token=lease.token) for lease in leases]
+        named = [HeldLease(task_id=lease.task_id, token=lease.token) for lease in leases]
         orders = await insist(partial(self._engine.beat, worker, named, held.totals()), self._world, held.contact)
         renewed = set(orders.renewed)
         still = [lease for lease in leases if (lease.task_id, lease.token) in renewed]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Protocol
 
-from telecine.facts import Answer, Fact, Lease
+from telecine.facts import Fact, Lease, SettleReply
 
 current_lease: ContextVar[Lease | None] = ContextVar("current_lease", default=None)
 
@@ -24,5 +24,5 @@ class Observer(Protocol):
     def ended(self, lease: Lease, fact: Fact) -> None:
         """Its handler has ended, or was given up; may be said twice."""
 
-    def settled(self, lease: Lease, answer: Answer) -> None:
+    def settled(self, lease: Lease, answer: SettleReply) -> None:
         """The engine has answered."""

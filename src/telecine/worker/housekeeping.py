@@ -17,7 +17,7 @@ from telecine.engine import Engine
 from telecine.engine.maintenance.retention import NOTHING, Ages, Retired
 from telecine.errors import StoreError
 from telecine.facts import MINUTE, SECOND, SWEEP, Millis
-from telecine.locks import Held, Locks
+from telecine.locks import HeldLock, Locks
 from telecine.plural import counted
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Housekeeper:
         self._ages = ages
         self._tidy = tidy
         self._maintenance = engine.maintenance
-        self._held: Held | None = None
+        self._held: HeldLock | None = None
         self._retire_at = 0.0
 
     async def run(self) -> None:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from telecine.engine import Engine
 from telecine.errors import KeyInvalid
 from telecine.facts import (
-    Answer,
     Brief,
-    Holding,
-    Kept,
+    HeldLease,
+    KeptArtifact,
     Lease,
-    Line,
+    LeaseOutcome,
+    LogEntry,
     Millis,
     Mode,
     Orders,
-    Shelved,
+    SettleReply,
+    StoredArtifact,
     TaskId,
-    Word,
     WorkerId,
 )
 from telecine.worker_facts import NO_TOTALS, Registration, Totals
@@ -49,25 +49,25 @@ class LocalEngine:
     async def brief(self, lease: Lease) -> Brief:
         return await self._engine.brief(lease)
 
-    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
+    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[StoredArtifact]:
         return await self._engine.artifacts(lease, stages)
 
-    async def published(self, lease: Lease) -> list[Shelved]:
+    async def published(self, lease: Lease) -> list[StoredArtifact]:
         return await self._engine.published(lease)
 
-    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders:
+    async def beat(self, worker: WorkerId, held: Sequence[HeldLease], totals: Totals = NO_TOTALS) -> Orders:
         return await self._engine.beat(worker, held, totals)
 
-    async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
+    async def keep(self, task_id: TaskId, token: int, items: Sequence[KeptArtifact]) -> None:
         await self._engine.keep(task_id, token, items)
 
-    async def log(self, lines: Sequence[Line]) -> None:
+    async def log(self, lines: Sequence[LogEntry]) -> None:
         await self._engine.log(lines)
 
-    async def settle(self, words: Sequence[Word]) -> list[Answer]:
+    async def settle(self, words: Sequence[LeaseOutcome]) -> list[SettleReply]:
         return await self._engine.settle(words)
 
-    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
+    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[SettleReply]:
         return await self._engine.release(leases, reason)
 
     async def set_mode(self, worker: WorkerId, mode: Mode, *, revoke: bool = False) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from telecine.errors import Refused, Rejected, StoreBroken, StoreError, TelecineError, TooLarge, Unreachable
-from telecine.facts import JUST_DONE, Answer, Done, Fact, Failed, Line, Released, Word
+from telecine.facts import JUST_DONE, Done, Fact, Failed, LeaseOutcome, LogEntry, Released, SettleReply
 from telecine.plural import counted
 from telecine.triage import Verdict, triage
 from telecine.worker.attempts import Attempt, HeldAttempts, Key
@@ -106,7 +106,7 @@ class Outbox:
         await self._settle(some)
         self._settled()
 
-    async def _write(self, lines: list[Line]) -> None:
+    async def _write(self, lines: list[LogEntry]) -> None:
         try:
             await insist(lambda: self._engine.log(lines), self._world, self._held.contact)
         except Exception:
@@ -151,14 +151,14 @@ class Outbox:
         self._answered([one], answers)
         return None
 
-    async def _ask(self, some: list[Said]) -> list[Answer]:
-        words = [Word(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
+    async def _ask(self, some: list[Said]) -> list[SettleReply]:
+        words = [LeaseOutcome(attempt.lease.task_id, attempt.lease.token, fact) for attempt, fact in some]
         answers = await self._engine.settle(words)
         if len(answers) != len(words):
             raise StoreBroken(f"{len(words)} outcomes got {len(answers)} answers")
         return answers
 
-    def _answered(self, some: list[Said], answers: list[Answer]) -> None:
+    def _answered(self, some: list[Said], answers: list[SettleReply]) -> None:
         self.unsettled -= len(some)
         if self._troubles:
             for attempt, _ in some:
@@ -220,7 +220,7 @@ class Outbox:
         else:
             self.say(attempt, Released("the outcome could not be stored"))
 
-    def _hear(self, attempt: Attempt, fact: Fact, answer: Answer) -> None:
+    def _hear(self, attempt: Attempt, fact: Fact, answer: SettleReply) -> None:
         lease = attempt.lease
         if self.observer is not None:
             try:

@@ -17,7 +17,7 @@ from fastapi import Depends
 from fastapi.dependencies.models import Dependant
 from starlette.requests import HTTPConnection
 
-from telecine.api.http.context import House, house_of
+from telecine.api.http.context import ServerContext, house_of
 from telecine.engine.accounts.keys import Caller, RowOf, Scope
 from telecine.errors import KeyInvalid, NotAllowed, NotFound
 
@@ -32,7 +32,7 @@ _ENOUGH = {
 }
 
 
-class Needs:
+class RequireScope:
     """A dependency that lets in who has this scope, and tells whose key it is."""
 
     def __init__(self, scope: Scope) -> None:
@@ -50,11 +50,11 @@ class Needs:
         return self.admit(known)
 
 
-def needs_of(dependant: Dependant) -> Needs | None:
+def needs_of(dependant: Dependant) -> RequireScope | None:
     """What a route declares; None: it needs no key."""
     for inner in dependant.dependencies:
         call: object = inner.call
-        if isinstance(call, Needs):
+        if isinstance(call, RequireScope):
             return call
         if (found := needs_of(inner)) is not None:
             return found
@@ -112,9 +112,19 @@ def visible(caller: Caller, owner: str, what: str) -> None:
         raise NotFound(what)
 
 
-Admin = Annotated[Caller, Depends(Needs(Scope.ADMIN))]
-Owner = Annotated[Caller, Depends(Needs(Scope.OWNER))]
-Worker = Annotated[Caller, Depends(Needs(Scope.WORKER))]
+Admin = Annotated[Caller, Depends(RequireScope(Scope.ADMIN))]
+Owner = Annotated[Caller, Depends(RequireScope(Scope.OWNER))]
+Worker = Annotated[Caller, Depends(RequireScope(Scope.WORKER))]
 Anybody = Annotated[None, Depends(open_to_all)]
 
-__all__ = ["Admin", "Anybody", "House", "Owner", "Worker", "address_of", "caller_of", "caller_or_nobody", "visible"]
+__all__ = [
+    "Admin",
+    "Anybody",
+    "Owner",
+    "ServerContext",
+    "Worker",
+    "address_of",
+    "caller_of",
+    "caller_or_nobody",
+    "visible",
+]

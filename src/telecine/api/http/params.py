@@ -13,7 +13,7 @@ from telecine.errors import VersionMismatch
 from telecine.facts import PRIORITIES
 from telecine.wire.scalars import WHOLE
 
-MOST_ID = 1 << 53
+MAX_ID = 1 << 53
 # Neither NUL nor a surrogate: a database could not hold them.
 STORABLE = r"^[^\x00]*$"
 
@@ -27,10 +27,10 @@ def _priority(value: int | str) -> int | str:
     return value
 
 
-Id = Annotated[int, Field(ge=1, le=MOST_ID), WHOLE]
+Id = Annotated[int, Field(ge=1, le=MAX_ID), WHOLE]
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=STORABLE, strict=True)]
 Text = Annotated[str, Field(max_length=1_000, pattern=STORABLE, strict=True)]
-Moment = Annotated[int, Field(ge=0, lt=MOST_ID, description="Milliseconds since 1970"), WHOLE]
+Moment = Annotated[int, Field(ge=0, lt=MAX_ID, description="Milliseconds since 1970"), WHOLE]
 Level = Annotated[int, Field(ge=0, le=10), WHOLE]
 Priority = Annotated[
     Level | Annotated[str, Field(strict=True, json_schema_extra={"enum": list(PRIORITIES)})],
@@ -47,9 +47,9 @@ StatusName = Literal[
     "failed", "cancelled",
 ]  # fmt: skip
 
-JobPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the job", examples=[7])]
-TaskPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the task", examples=[11])]
-WorkerPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the worker", examples=[3])]
+JobPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the job", examples=[7])]
+TaskPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the task", examples=[11])]
+WorkerPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the worker", examples=[3])]
 FlowPath = Annotated[
     str, Path(min_length=1, max_length=255, pattern=STORABLE, description="Name of the flow", examples=["thumbnails"])
 ]
@@ -58,8 +58,8 @@ KeyPath = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$", description="Id of the 
 Limit = Annotated[int, Query(ge=1, le=MAX_ROWS, description="How many at most", examples=[100])]
 Cursor = Annotated[str | None, Query(max_length=600, description="`next` of the page before")]
 Wanted = Annotated[str | None, Query(max_length=255, pattern=STORABLE)]
-Since = Annotated[int | None, Query(ge=0, lt=MOST_ID, description="Submitted at or after, in milliseconds since 1970")]
-Until = Annotated[int | None, Query(ge=0, lt=MOST_ID, description="Submitted before, in milliseconds since 1970")]
+Since = Annotated[int | None, Query(ge=0, lt=MAX_ID, description="Submitted at or after, in milliseconds since 1970")]
+Until = Annotated[int | None, Query(ge=0, lt=MAX_ID, description="Submitted before, in milliseconds since 1970")]
 
 IdempotencyKey = Annotated[
     str | None,

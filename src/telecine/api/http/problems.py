@@ -41,8 +41,8 @@ from telecine.errors import (
 log = logging.getLogger(__name__)
 
 KIND = "application/problem+json"
-MOST_FAULTS = 20
-MOST_QUOTED = 200
+MAX_FAULTS = 20
+MAX_QUOTED = 200
 FAULT = "something went wrong inside the server; its log says what"
 UNREADABLE = "There was an error parsing the body"  # FastAPI's words for bytes that are no text
 
@@ -89,7 +89,7 @@ class Problem(BaseModel):
     errors: list[dict[str, Any]] | None = Field(None, description="What is wrong, by field, if several things are")
 
 
-class Said(JSONResponse):
+class ProblemResponse(JSONResponse):
     """In ASCII, since a sentence may quote what no encoding can carry, such as half of a surrogate pair."""
 
     media_type = KIND
@@ -101,7 +101,7 @@ class Said(JSONResponse):
 def problem(status: int, code: str, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> JSONResponse:
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail}
     named = {"instance": request_id} if (request_id := current_id()) else {}
-    return Said({**body, **named, **more}, status_code=status, headers=headers)
+    return ProblemResponse({**body, **named, **more}, status_code=status, headers=headers)
 
 
 def of_error(error: TelecineError) -> JSONResponse:
@@ -144,7 +144,7 @@ def _allowed(request: Request) -> str:
 
 def _better(request: Request, error: HTTPException, headers: dict[str, str]) -> str:
     """What to do, where the framework says only what is not."""
-    path = request.url.path[:MOST_QUOTED]
+    path = request.url.path[:MAX_QUOTED]
     if error.detail == HTTPStatus(error.status_code).phrase:
         if error.status_code == HTTPStatus.NOT_FOUND:
             return f"there is no route {path}; /openapi.json lists all of them"
@@ -175,7 +175,7 @@ def install(app: FastAPI) -> None:
         faults = faults_of(request, error.errors())
         # The form is right and the sense is not, where only our own rules complain.
         senseless = all(fault["type"] == OURS for fault in error.errors())
-        told = [{"at": fault.at, "message": fault.message} for fault in faults[:MOST_FAULTS]]
+        told = [{"at": fault.at, "message": fault.message} for fault in faults[:MAX_FAULTS]]
         return problem(422, "bad_spec" if senseless else "bad_request", str(faults[0]), errors=told)
 
     async def too_deep(request: Request, error: Exception) -> Response:

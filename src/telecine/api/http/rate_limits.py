@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from telecine.errors import TooMany
 
-MOST_KNOWN = 50_000
+MAX_KNOWN = 50_000
 MINUTE = 60.0
 
 
-class Rates:
+class RateLimits:
     """Keys by their id, strangers by their address. The oldest are forgotten when there are too many."""
 
     def __init__(self, mono: Callable[[], float], *, per_key: int, per_stranger: int, per_worker: int = 60_000) -> None:
@@ -38,7 +38,7 @@ class Rates:
         left, at = self._known.pop(who, (float(per_minute), now))
         left = min(float(per_minute), left + (now - at) * per_minute / MINUTE)
         self._known[who] = (max(0.0, left - 1.0), now)
-        if len(self._known) > MOST_KNOWN:
+        if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
         if left < 1.0:
             wait = (1.0 - left) * MINUTE / per_minute

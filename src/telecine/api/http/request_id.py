@@ -26,7 +26,7 @@ EVENTS = b"text/event-stream"
 
 
 @dataclass(slots=True)
-class Visit:
+class RequestInFlight:
     """A request on its way. `route` is the template of its address;
     `status` is 0 while there is no answer, `is_told` when it is whole."""
 
@@ -42,23 +42,23 @@ class Visit:
     is_told: bool = False
 
 
-class Watcher(Protocol):
+class RequestObserver(Protocol):
     """Hears of requests; must be quick, and must not raise."""
 
-    def came(self, visit: Visit) -> None: ...
+    def came(self, visit: RequestInFlight) -> None: ...
 
-    def answered(self, visit: Visit) -> None: ...
+    def answered(self, visit: RequestInFlight) -> None: ...
 
-    def over(self, visit: Visit) -> None: ...
+    def over(self, visit: RequestInFlight) -> None: ...
 
 
-class Watch:
+class RequestIdMiddleware:
     """Stands before everything else, even before the walls."""
 
     def __init__(
         self,
         app: ASGIApp,
-        watchers: Sequence[Watcher],
+        watchers: Sequence[RequestObserver],
         mono: Callable[[], float],
         new_id: Callable[[], str],
     ) -> None:
@@ -89,17 +89,17 @@ class Watch:
             _tell(self._over, visit)
             structlog.contextvars.reset_contextvars(**named)
 
-    def _visit(self, scope: Scope) -> Visit:
+    def _visit(self, scope: Scope) -> RequestInFlight:
         known = dict(scope["headers"]).get(_HEADER, b"").decode("ascii", "replace")
         scope.setdefault("state", {})
-        return Visit(
+        return RequestInFlight(
             id=known if known and SANE.fullmatch(known) else self._new_id(),
             kind=scope["type"],
             method=scope.get("method", "GET"),
             headers=scope["headers"],
         )
 
-    def _heard(self, visit: Visit, scope: Scope, send: Send) -> Send:
+    def _heard(self, visit: RequestInFlight, scope: Scope, send: Send) -> Send:
         async def sent(message: Message) -> None:
             kind = message["type"]
             if kind == "http.response.start":
@@ -122,12 +122,12 @@ class Watch:
         return sent
 
 
-def _tell(watchers: Iterable[Callable[[Visit], None]], visit: Visit) -> None:
+def _tell(watchers: Iterable[Callable[[RequestInFlight], None]], visit: RequestInFlight) -> None:
     for tell in watchers:
         tell(visit)
 
 
-def _look(visit: Visit, scope: Scope) -> None:
+def _look(visit: RequestInFlight, scope: Scope) -> None:
     state: dict[str, Any] = scope["state"]
     visit.route = getattr(scope.get("route"), "path", None) or state.get("route") or NOWHERE
     visit.key_id = state.get("key_id")

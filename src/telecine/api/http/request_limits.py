@@ -8,25 +8,25 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from telecine.api.http.auth import Needs
+from telecine.api.http.auth import RequireScope
 from telecine.api.http.problems import of_error, problem
 from telecine.engine.accounts.keys import Scope as KeyScope
 from telecine.errors import BadSpec, TelecineError, TooLarge
 from telecine.json_limits import MAX_DEPTH, MAX_VALUES, check_json
 
-MOST_ADDRESS = 8_192
-MOST_HEADERS = 32_768
+MAX_ADDRESS = 8_192
+MAX_HEADERS = 32_768
 # Bodies of these routes are files: whoever takes them counts for himself.
 STREAMED = ("/api/v1/uploads", "/api/worker/artifacts/")
 # Plans of long films have thousands of pieces. Who sends so much shows his key before anything of it is read: a route
 # asks for it only afterwards.
 WORKERS = "/api/worker/"
-MOST_OF_WORKERS = 32 << 20
+MAX_OF_WORKERS = 32 << 20
 # A worker bounds one outcome by a million; around it are the fields of the request.
-MOST_VALUES_OF_WORKERS = 1_100_000
+MAX_VALUES_OF_WORKERS = 1_100_000
 LONG = 64 << 10  # bytes; to look through more takes a thread
 AROUND = 8  # levels of a request around the spec or the result that it holds
-_of_a_worker = Needs(KeyScope.WORKER)
+_of_a_worker = RequireScope(KeyScope.WORKER)
 
 SAFE = {
     "X-Content-Type-Options": "nosniff",
@@ -46,7 +46,7 @@ _SAFE = tuple((name.lower().encode(), value.encode()) for name, value in SAFE.it
 _DOCUMENT = tuple((name.lower().encode(), value.encode()) for name, value in DOCUMENT.items())
 
 
-class Walls:
+class RequestLimits:
     """Stands before the whole application."""
 
     def __init__(self, app: ASGIApp, *, most_body: int) -> None:
@@ -61,12 +61,12 @@ class Walls:
         most, length = self._most_body, 0 if is_streamed else _length(scope)
         if refusal is None and length > most:
             if scope["path"].startswith(WORKERS):
-                most = max(most, MOST_OF_WORKERS)
+                most = max(most, MAX_OF_WORKERS)
             refusal = of_error(self._too_large(most)) if length > most else await _stranger(scope)
         if refusal is not None:
             await refusal(scope, receive, _with_safe_headers(send))
             return
-        values = MOST_VALUES_OF_WORKERS if scope["path"].startswith(WORKERS) else MAX_VALUES
+        values = MAX_VALUES_OF_WORKERS if scope["path"].startswith(WORKERS) else MAX_VALUES
         counted = receive if is_streamed else self._counted(receive, most, values)
         await self._app(scope, counted, _with_safe_headers(send))
 
@@ -105,10 +105,10 @@ def _check_values(body: bytes, values: int) -> None:
 
 def _unread(scope: Scope) -> ASGIApp | None:
     """What is said to an address or to headers that are too long to be read."""
-    if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MOST_ADDRESS:
-        return problem(414, "address_too_long", f"an address of over {MOST_ADDRESS} bytes is not read")
-    if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADERS:
-        return problem(431, "headers_too_large", f"headers of over {MOST_HEADERS} bytes are not read")
+    if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MAX_ADDRESS:
+        return problem(414, "address_too_long", f"an address of over {MAX_ADDRESS} bytes is not read")
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADERS:
+        return problem(431, "headers_too_large", f"headers of over {MAX_HEADERS} bytes are not read")
     return None
 
 

@@ -47,7 +47,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ValidationFault:
     """One thing that is wrong, and where."""
 
     at: str
@@ -59,31 +59,31 @@ class Fault:
         return f"{place}: {self.message}" if place else self.message
 
 
-def faults_of(request: Request, errors: Sequence[Mapping[str, Any]]) -> list[Fault]:
+def faults_of(request: Request, errors: Sequence[Mapping[str, Any]]) -> list[ValidationFault]:
     """All that is wrong, one for each place. Unknown fields come first: they tell why another one is missing."""
     ordered = sorted(errors, key=lambda error: error["type"] != UNKNOWN)
-    by_place: dict[str, Fault] = {}
+    by_place: dict[str, ValidationFault] = {}
     for error in ordered:
         fault = _fault(request, error)
         by_place.setdefault(fault.at or fault.message, fault)
     return [*by_place.values()]
 
 
-def _fault(request: Request, error: Mapping[str, Any]) -> Fault:
+def _fault(request: Request, error: Mapping[str, Any]) -> ValidationFault:
     source, *place = error["loc"]
     if error["type"] == "json_invalid":
-        return Fault("", f"the body is not JSON: {_reason(error)} at character {place[-1] if place else 0}")
+        return ValidationFault("", f"the body is not JSON: {_reason(error)} at character {place[-1] if place else 0}")
     if source == "path":
-        return Fault("", _id(str(place[0]), error))
+        return ValidationFault("", _id(str(place[0]), error))
     if source != "body":
-        return Fault(".".join(str(part) for part in place), _sentence(error))
+        return ValidationFault(".".join(str(part) for part in place), _sentence(error))
     if not place and error["type"] != OURS:
-        return Fault("", _body(error))
+        return ValidationFault("", _body(error))
     field = getattr(request.scope.get("route"), "body_field", None)
     return _in_body(field.field_info.annotation if field else None, place, error)
 
 
-def _in_body(kind: Any, place: list[Any], error: Mapping[str, Any]) -> Fault:
+def _in_body(kind: Any, place: list[Any], error: Mapping[str, Any]) -> ValidationFault:
     """Without the names of our classes and functions, which pydantic puts between those of fields."""
     models, path = _models(kind), list[str]()
     parts = place[:-1] if error["type"] == UNKNOWN else place
@@ -96,9 +96,9 @@ def _in_body(kind: Any, place: list[Any], error: Mapping[str, Any]) -> Fault:
             continue
         path.append(str(part))
     if error["type"] != UNKNOWN:
-        return Fault(".".join(path), _sentence(error))
+        return ValidationFault(".".join(path), _sentence(error))
     name, fields = str(place[-1])[:LONGEST], [*dict.fromkeys(name for model in models for name in model.model_fields)]
-    return Fault(".".join((*path, name)), f"there is no `{name}`; {_hint(name, fields)}", ".".join(path))
+    return ValidationFault(".".join((*path, name)), f"there is no `{name}`; {_hint(name, fields)}", ".".join(path))
 
 
 def _models(kind: Any) -> list[type[BaseModel]]:

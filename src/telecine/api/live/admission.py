@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from telecine.api.http.auth import Needs, address_of
-from telecine.api.http.context import House, house_of
+from telecine.api.http.auth import RequireScope, address_of
+from telecine.api.http.context import ServerContext, house_of
 from telecine.engine.accounts.keys import Caller, Scope
 from telecine.errors import KeyInvalid, NotAllowed
 from telecine.settings import Settings
 
 
-class Listens(Needs):
+class RequireListener(RequireScope):
     """An owner or an administrator, also by a ticket, from a page that may ask."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ async def _by_ticket(connection: HTTPConnection, ticket: str) -> Caller:
     return caller
 
 
-def check_origin(house: House, connection: HTTPConnection) -> None:
+def check_origin(house: ServerContext, connection: HTTPConnection) -> None:
     origin = connection.headers.get("origin")
     if not may_listen(origin, connection.headers.get("host", ""), house.settings):
         raise NotAllowed("this page may not listen here: the setting allowed_origins names those that may")
@@ -71,4 +71,4 @@ def _plain(origin: str) -> str:
     return origin.strip().lower().rstrip("/")
 
 
-Listener = Annotated[Caller, Depends(Listens())]
+Listener = Annotated[Caller, Depends(RequireListener())]

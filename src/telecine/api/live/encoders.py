@@ -12,12 +12,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from telecine.api.live.filters import Place, Wanted
+from telecine.api.live.filters import EventFilter, StreamPosition
 from telecine.engine.events.event_context import DescribedEvent
 from telecine.engine.queries.live_progress import Moving
 
 
-class Line(NamedTuple):
+class EventLine(NamedTuple):
     """`unasked`: told also to readers who named no kinds. `body` is what is sent, without its id."""
 
     name: str
@@ -25,24 +25,24 @@ class Line(NamedTuple):
     unasked: bool = True
 
 
-class Voice(Protocol):
+class EventEncoder(Protocol):
     """One way to say events. `name` keeps apart what is remembered for each."""
 
     name: str
 
-    def lines(self, told: DescribedEvent) -> tuple[Line, ...]: ...
+    def lines(self, told: DescribedEvent) -> tuple[EventLine, ...]: ...
 
-    def progress(self, moving: Moving) -> tuple[Line, ...]: ...
+    def progress(self, moving: Moving) -> tuple[EventLine, ...]: ...
 
-    def worker(self, state: str, worker: int, name: str | None) -> Line: ...
+    def worker(self, state: str, worker: int, name: str | None) -> EventLine: ...
 
-    def about(self, name: str, body: dict[str, Any]) -> Line:
+    def about(self, name: str, body: dict[str, Any]) -> EventLine:
         """A line about the stream itself: reset, snapshot, statistics, goodbye."""
 
-    def wire(self, line: Line, place: Place | None) -> bytes:
+    def wire(self, line: EventLine, place: StreamPosition | None) -> bytes:
         """A line as it is sent; without a place it cannot be resumed after."""
 
-    def alive(self, place: Place) -> bytes:
+    def alive(self, place: StreamPosition) -> bytes:
         """A sign of life, which moves the reader's place on."""
 
 
@@ -50,7 +50,7 @@ def dumps(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
 
 
-def spoken(voice: Voice, told: DescribedEvent, wanted: Wanted, skip: int) -> Iterator[bytes]:
+def spoken(voice: EventEncoder, told: DescribedEvent, wanted: EventFilter, skip: int) -> Iterator[bytes]:
     """An event as this reader gets it; `skip` lines of it were given before."""
     event = told.event
     if not wanted.admits(told.owner, event.job_id, told.subject, event.worker):
@@ -64,28 +64,28 @@ def spoken(voice: Voice, told: DescribedEvent, wanted: Wanted, skip: int) -> Ite
         if last and len(lines) == 1:
             yield _once(voice, told, lines[0])
         else:
-            yield voice.wire(lines[n], Place(event.seq) if last else Place(event.seq - 1, n + 1))
+            yield voice.wire(lines[n], StreamPosition(event.seq) if last else StreamPosition(event.seq - 1, n + 1))
 
 
-def passing(lines: tuple[Line, ...], wanted: Wanted) -> list[Line]:
+def passing(lines: tuple[EventLine, ...], wanted: EventFilter) -> list[EventLine]:
     return [line for line in lines if _passes(line, wanted)]
 
 
-def _passes(line: Line, wanted: Wanted) -> bool:
+def _passes(line: EventLine, wanted: EventFilter) -> bool:
     return wanted.wants(line.name, unasked=line.unasked or wanted.subject is not None)
 
 
-def _made(voice: Voice, told: DescribedEvent) -> tuple[Line, ...]:
-    lines: tuple[Line, ...] | None = told.forms.get(voice.name)
+def _made(voice: EventEncoder, told: DescribedEvent) -> tuple[EventLine, ...]:
+    lines: tuple[EventLine, ...] | None = told.forms.get(voice.name)
     if lines is None:
         lines = told.forms[voice.name] = voice.lines(told)
     return lines
 
 
-def _once(voice: Voice, told: DescribedEvent, line: Line) -> bytes:
+def _once(voice: EventEncoder, told: DescribedEvent, line: EventLine) -> bytes:
     """Of the many readers of one line all get the same bytes."""
     key = f"{voice.name} wire"
     made: bytes | None = told.forms.get(key)
     if made is None:
-        made = told.forms[key] = voice.wire(line, Place(told.event.seq))
+        made = told.forms[key] = voice.wire(line, StreamPosition(told.event.seq))
     return made

@@ -10,15 +10,15 @@ from telecine.engine.accounts.keys import Caller
 from telecine.engine.queries.view_models import Subject
 from telecine.errors import BadSpec, NotAllowed
 
-MOST_KINDS = 50
-MOST_CHARS = 300
+MAX_KINDS = 50
+MAX_CHARS = 300
 _KIND = re.compile(r"[a-z0-9_*.:-]{1,100}", re.IGNORECASE)
 _PLACE = re.compile(r"(\d{1,18})(?:\.(\d{1,4}))?")
 FILTERS = ("job", "subject", "worker", "kinds")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class StreamPosition:
     """How far a reader is: all events up to `seq`, and so many lines of the next one."""
 
     seq: int
@@ -28,15 +28,15 @@ class Place:
         return f"{self.seq}.{self.lines}" if self.lines else str(self.seq)
 
 
-def place_in(text: str) -> Place:
+def place_in(text: str) -> StreamPosition:
     """A place as a reader gives it back: the id of the last line that it got."""
     if (match := _PLACE.fullmatch(text.strip())) is None:
         raise BadSpec(f"{text[:40]!r} is not the id of an event: give back the last one that you got, as it was")
-    return Place(int(match[1]), int(match[2] or 0))
+    return StreamPosition(int(match[1]), int(match[2] or 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EventFilter:
     """`sees` is the owner whose events are shown; None: everybody's. Equal ones share what is made for them."""
 
     sees: str | None
@@ -67,14 +67,14 @@ class Wanted:
         return any(kind == one or (one.endswith("*") and kind.startswith(one[:-1])) for one in self.kinds)
 
 
-def wanted_by(caller: Caller, filters: dict[str, Any]) -> Wanted:
+def wanted_by(caller: Caller, filters: dict[str, Any]) -> EventFilter:
     """The filters of a reader, checked; `BadSpec` says what is wrong with one."""
     if unknown := next((name for name in filters if name not in FILTERS), None):
         raise BadSpec(f"there is no filter {unknown[:40]!r}; there are {', '.join(FILTERS)}")
     worker = _number(filters.get("worker"), "worker")
     if worker is not None and not caller.is_admin:
         raise NotAllowed("to follow a worker needs the key of an administrator")
-    return Wanted(
+    return EventFilter(
         sees=caller.sees,
         job=_number(filters.get("job"), "job"),
         subject=_subject(filters.get("subject")),
@@ -96,7 +96,7 @@ def _subject(value: object) -> Subject | None:
     if value is None:
         return None
     kind, colon, subject_id = str(value).partition(":")
-    if not (kind and colon and subject_id) or len(str(value)) > MOST_CHARS:
+    if not (kind and colon and subject_id) or len(str(value)) > MAX_CHARS:
         raise BadSpec("a subject is written as its kind and its id: picture:holiday")
     return kind, subject_id
 
@@ -106,6 +106,6 @@ def _kinds(value: object) -> tuple[str, ...]:
         return ()
     parts = value if isinstance(value, list) else str(value).split(",")
     names = tuple(sorted({str(part).strip() for part in parts} - {""}))
-    if len(names) > MOST_KINDS or not all(_KIND.fullmatch(name) for name in names):
-        raise BadSpec(f"kinds are up to {MOST_KINDS} names, or beginnings such as job.*, parted by commas")
+    if len(names) > MAX_KINDS or not all(_KIND.fullmatch(name) for name in names):
+        raise BadSpec(f"kinds are up to {MAX_KINDS} names, or beginnings such as job.*, parted by commas")
     return names

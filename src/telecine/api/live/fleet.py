@@ -17,7 +17,7 @@ from telecine.engine.queries.fleet import WorkerView
 GONE = ("worker.left", "worker.lost")
 
 
-class Change(NamedTuple):
+class WorkerChange(NamedTuple):
     state: str
     worker: int
     name: str | None
@@ -30,7 +30,7 @@ class _Worker:
     leases: set[tuple[int, int]] = field(default_factory=set)
 
 
-class Fleet:
+class FleetWatch:
     def __init__(self) -> None:
         self._workers: dict[int, _Worker] = {}
 
@@ -41,16 +41,16 @@ class Fleet:
             for one in workers
         }
 
-    def look(self, workers: Iterable[WorkerView]) -> Iterator[Change]:
+    def look(self, workers: Iterable[WorkerView]) -> Iterator[WorkerChange]:
         """Who is silent by now, or heard of again."""
         for view in workers:
             known = self._workers.setdefault(view.id, _Worker(view.name, False))
             online = view.liveness == "online"
             if online != known.online:
                 known.online = online
-                yield Change("online" if online else "offline", view.id, view.name)
+                yield WorkerChange("online" if online else "offline", view.id, view.name)
 
-    def hear(self, told: DescribedEvent) -> Iterator[Change]:
+    def hear(self, told: DescribedEvent) -> Iterator[WorkerChange]:
         """The next event."""
         event = told.event
         if event.worker is None:
@@ -58,20 +58,20 @@ class Fleet:
         if event.kind in GONE:
             known = self._workers.pop(event.worker, None)
             if known is None or known.online:
-                yield Change("offline", event.worker, told.worker_name)
+                yield WorkerChange("offline", event.worker, told.worker_name)
         elif event.kind == "worker.registered":
             known = self._workers.setdefault(event.worker, _Worker(told.worker_name, False))
             if not known.online:
                 known.online = True
-                yield Change("online", event.worker, told.worker_name)
+                yield WorkerChange("online", event.worker, told.worker_name)
         elif event.kind.startswith("task.") and event.task_id is not None and event.token is not None:
             yield from self._work(told, (event.task_id, event.token))
 
-    def _work(self, told: DescribedEvent, lease: tuple[int, int]) -> Iterator[Change]:
+    def _work(self, told: DescribedEvent, lease: tuple[int, int]) -> Iterator[WorkerChange]:
         worker = told.event.worker
         assert worker is not None
         known = self._workers.setdefault(worker, _Worker(told.worker_name))
         was_busy = bool(known.leases)
         (known.leases.add if told.event.kind == "task.started" else known.leases.discard)(lease)
         if bool(known.leases) != was_busy:
-            yield Change("busy" if known.leases else "idle", worker, told.worker_name)
+            yield WorkerChange("busy" if known.leases else "idle", worker, told.worker_name)

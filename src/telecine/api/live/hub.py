@@ -15,13 +15,13 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 
-from telecine.api.http.context import House
-from telecine.api.live.encoders import Line, passing
-from telecine.api.live.filters import Place, Wanted
-from telecine.api.live.fleet import Fleet
-from telecine.api.live.periodic import ALIVE, KEYS, Ticking
-from telecine.api.live.reader import Reader
-from telecine.api.live.ring import Given, Ring, worded
+from telecine.api.http.context import ServerContext
+from telecine.api.live.encoders import EventLine, passing
+from telecine.api.live.filters import EventFilter, StreamPosition
+from telecine.api.live.fleet import FleetWatch
+from telecine.api.live.periodic import ALIVE, KEYS, PeriodicUpdates
+from telecine.api.live.reader import StreamReader
+from telecine.api.live.ring import EventRing, Given, worded
 from telecine.api.live.sse_events import ENDS
 from telecine.engine.events.event_context import DescribedEvent, EventPage
 from telecine.engine.events.stream import Reset
@@ -39,17 +39,17 @@ READING = "reading of events"
 BUSY_FOR = 5.0
 # So many may read the table by themselves at once, and so many events each in one go.
 TABLE_READS, FROM_TABLE = 4, 100
-MOST_ENDED = 5_000
+MAX_ENDED = 5_000
 
 
 class Hub:
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServerContext) -> None:
         engine = house.engine
         self.house = house
         self.announcer = engine.announcer()
-        self.ring = Ring()
-        self.fleet = Fleet()
-        self.readers: set[Reader] = set()
+        self.ring = EventRing()
+        self.fleet = FleetWatch()
+        self.readers: set[StreamReader] = set()
         # In seconds: after how long a quiet stream shows life, and how often keys are looked at again.
         self.alive_after, self.key_check = ALIVE, KEYS
         self._by_key: Counter[str] = Counter()
@@ -60,7 +60,7 @@ class Hub:
 
     # -- connections -----------------------------------------------------------------------------
 
-    async def join(self, reader: Reader) -> None:
+    async def join(self, reader: StreamReader) -> None:
         """One more; `TooMany` if its key has too many already."""
         key_id, most = reader.caller.key_id, self.house.settings.max_streams_per_key
         if self._by_key[key_id] >= most:
@@ -80,7 +80,7 @@ class Hub:
             self.leave(reader)
             raise
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: StreamReader) -> None:
         if reader in self.readers:
             self.readers.discard(reader)
             self._by_key -= Counter([reader.caller.key_id])
@@ -88,7 +88,7 @@ class Hub:
             self._running.cancel()
             self._running = None
 
-    async def given(self, reader: Reader) -> Given | Reset:
+    async def given(self, reader: StreamReader) -> Given | Reset:
         """What comes next for this reader; from the table if it is further back than the ring, or further on."""
         if self.ring.holds(reader.place):
             return self.ring.give(reader.voice, reader.wanted, reader.place)
@@ -106,7 +106,7 @@ class Hub:
 
     async def _run(self, ready: asyncio.Event) -> None:
         closing = asyncio.create_task(self.house.closing.wait())
-        duties = [asyncio.create_task(self._read_on(ready)), asyncio.create_task(Ticking(self).run(ready))]
+        duties = [asyncio.create_task(self._read_on(ready)), asyncio.create_task(PeriodicUpdates(self).run(ready))]
         try:
             await asyncio.wait([closing, *duties], return_when=asyncio.FIRST_COMPLETED)
             for duty in duties:
@@ -183,7 +183,7 @@ class Hub:
         for reader in self.readers:
             if not reader.waits:
                 continue
-            if reader.place == Place(before) and not reader.extras:
+            if reader.place == StreamPosition(before) and not reader.extras:
                 lines, place = self.ring.give(reader.voice, reader.wanted, reader.place)
                 if not lines:  # nothing for it: it need not be woken to learn that
                     reader.place = place
@@ -201,7 +201,7 @@ class Hub:
             self._ended[event.job_id] = None
             for reader in self.readers:
                 reader.extras.pop(("job", event.job_id), None)
-            while len(self._ended) > MOST_ENDED:
+            while len(self._ended) > MAX_ENDED:
                 self._ended.popitem(last=False)
         elif event.kind == "job.retried":
             self._ended.pop(event.job_id, None)
@@ -224,9 +224,11 @@ class Hub:
                 line = reader.voice.worker(state, worker, name)
                 self._extra(reader, (fact, worker), passing((line,), reader.wanted))
 
-    def tell_job(self, job_id: int, owner: str, subject: Subject | None, lines: dict[str, tuple[Line, ...]]) -> None:
+    def tell_job(
+        self, job_id: int, owner: str, subject: Subject | None, lines: dict[str, tuple[EventLine, ...]]
+    ) -> None:
         """Lines by the name of the voice that says them."""
-        made: dict[tuple[str, Wanted], list[Line]] = {}
+        made: dict[tuple[str, EventFilter], list[EventLine]] = {}
         for reader in self.readers:
             voice, wanted = reader.voice, reader.wanted
             if not wanted.admits(owner, job_id, subject, None):
@@ -236,20 +238,20 @@ class Hub:
                 made[key] = passing(lines[voice.name], wanted)
             self._extra(reader, ("job", job_id), made[key])
 
-    def tell(self, reader: Reader, key: str, line: Line) -> None:
+    def tell(self, reader: StreamReader, key: str, line: EventLine) -> None:
         self._extra(reader, key, passing((line,), reader.wanted))
 
-    def tell_back(self, reader: Reader, line: Line) -> None:
+    def tell_back(self, reader: StreamReader, line: EventLine) -> None:
         """An answer to the reader itself, whatever it wants to hear."""
         self._extra(reader, "answer", [line])
 
-    def _extra(self, reader: Reader, key: object, lines: list[Line]) -> None:
+    def _extra(self, reader: StreamReader, key: object, lines: list[EventLine]) -> None:
         if lines:
             reader.extras[key] = tuple(reader.voice.wire(line, None) for line in lines)
             reader.wake()
 
 
-def hub_of(house: House) -> Hub:
+def hub_of(house: ServerContext) -> Hub:
     """The one of this server."""
     if "live" not in house.rooms:
         house.rooms["live"] = Hub(house)

@@ -22,12 +22,12 @@ ALIVE = 30.0
 # Every so many seconds.
 PROGRESS, STATS, FLEET, KEYS = 1.0, 3.0, 5.0, 15.0
 # Owners whose statistics are counted in one go.
-MOST_OWNERS = 50
+MAX_OWNERS = 50
 
 Duty = Callable[[], Awaitable[None]]
 
 
-class Ticking:
+class PeriodicUpdates:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._mono = hub.house.world.mono
@@ -87,8 +87,8 @@ class Ticking:
         stats = await hub.house.engine.queries.stats(CAP)
         owners = sorted({reader.wanted.sees for reader in readers}, key=str)
         first = self._turn if self._turn < len(owners) else 0
-        self._turn = first + MOST_OWNERS
-        for owner in owners[first : first + MOST_OWNERS]:
+        self._turn = first + MAX_OWNERS
+        for owner in owners[first : first + MAX_OWNERS]:
             counts = await standing(hub.house.engine, hub.announcer, owner, stats)
             if self._stats.get(owner) == counts:
                 continue

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from telecine.api.live.filters import Wanted
+from telecine.api.live.filters import EventFilter
 from telecine.engine import Engine
 from telecine.engine.events.event_context import Announcer
 from telecine.engine.queries.fleet import Stats
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.engine.queries.view_models import JobLine
 
-MOST_JOBS = 100
+MAX_JOBS = 100
 CAP = 10_000
 OPEN = ("pending", "validating", "planning", "downloading_inputs", "processing", "uploading_outputs")
 
 
-async def snapshot(engine: Engine, announcer: Announcer, wanted: Wanted) -> dict[str, Any]:
+async def snapshot(engine: Engine, announcer: Announcer, wanted: EventFilter) -> dict[str, Any]:
     """Open jobs, the newest first, and the counts; the fleet for administrators."""
     jobs, more = await _jobs(engine, announcer, wanted)
     found: dict[str, Any] = {
@@ -36,13 +36,13 @@ async def snapshot(engine: Engine, announcer: Announcer, wanted: Wanted) -> dict
     return found
 
 
-async def _jobs(engine: Engine, announcer: Announcer, wanted: Wanted) -> tuple[list[JobLine], bool]:
+async def _jobs(engine: Engine, announcer: Announcer, wanted: EventFilter) -> tuple[list[JobLine], bool]:
     if wanted.job is not None:
         job = await announcer.line(wanted.job)
         mine = job is not None and wanted.admits(job.owner, job.id, job.subject, wanted.worker)
         return ([job] if job is not None and mine else []), False
     which = JobFilter(status="open", owner=wanted.sees, subject=wanted.subject)
-    page = await engine.queries.jobs(which, limit=MOST_JOBS)
+    page = await engine.queries.jobs(which, limit=MAX_JOBS)
     return list(page.items), page.next is not None
 
 

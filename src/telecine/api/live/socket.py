@@ -18,14 +18,14 @@ from fastapi import WebSocket, WebSocketDisconnect
 from starlette.websockets import WebSocketState
 
 from telecine.api.http.auth import Anybody
-from telecine.api.http.context import House, house_of
+from telecine.api.http.context import ServerContext, house_of
 from telecine.api.http.problems import of_error
 from telecine.api.http.routing import Router
-from telecine.api.live.admission import Listens
+from telecine.api.live.admission import RequireListener
 from telecine.api.live.chain_events import CHAIN
-from telecine.api.live.filters import Place, Wanted, place_in, wanted_by
+from telecine.api.live.filters import EventFilter, StreamPosition, place_in, wanted_by
 from telecine.api.live.hub import Hub, hub_of
-from telecine.api.live.reader import Hello, Reader
+from telecine.api.live.reader import StreamReader, StreamStart
 from telecine.api.live.snapshot import snapshot
 from telecine.api.live.sse import GOODBYE_SECONDS, check_job, first_of
 from telecine.engine.accounts.keys import Caller
@@ -35,12 +35,12 @@ log = logging.getLogger(__name__)
 router = Router()
 
 # A reader that says more than so much in so many seconds is shut out.
-MOST_WORDS, WORDS_SECONDS = 20, 10.0
+MAX_WORDS, WORDS_SECONDS = 20, 10.0
 FILTERS = ("job", "subject", "worker", "kinds")
 # Codes of the protocol, and one of our own for keys that are no longer valid.
 POLICY, GOING_AWAY, BROKEN, KEY_INVALID = 1008, 1001, 1011, 4401
 
-_listens = Listens()
+_listens = RequireListener()
 
 
 @router.websocket("/api/v1/ws")
@@ -52,7 +52,7 @@ async def talk(socket: WebSocket, _: Anybody) -> None:
     try:
         caller = await _listens(socket)
         wanted, hello = await _asked(house, caller, query)
-        reader = Reader(caller, CHAIN, wanted)
+        reader = StreamReader(caller, CHAIN, wanted)
         hub = hub_of(house)
         await hub.join(reader)
     except TelecineError as error:
@@ -62,7 +62,7 @@ async def talk(socket: WebSocket, _: Anybody) -> None:
     try:
         _forget_secrets(socket)
         await socket.accept()
-        both = Talk(socket, hub, reader)
+        both = SocketSession(socket, hub, reader)
         await first_of(both.speak(hello), both.listen(), reader.ended)
         await both.part()
     finally:
@@ -74,22 +74,22 @@ def _forget_secrets(socket: WebSocket) -> None:
     socket.scope["query_string"] = b""
 
 
-async def _asked(house: House, caller: Caller, query: dict[str, str]) -> tuple[Wanted, Hello]:
+async def _asked(house: ServerContext, caller: Caller, query: dict[str, str]) -> tuple[EventFilter, StreamStart]:
     wanted = wanted_by(caller, {name: query[name] for name in FILTERS if name in query})
     await check_job(house, wanted)
     after = place_in(query["after"]) if query.get("after") else None
-    return wanted, Hello(after, snapshot=query.get("snapshot", "1") not in ("0", "false"))
+    return wanted, StreamStart(after, snapshot=query.get("snapshot", "1") not in ("0", "false"))
 
 
-class Talk:
-    def __init__(self, socket: WebSocket, hub: Hub, reader: Reader) -> None:
+class SocketSession:
+    def __init__(self, socket: WebSocket, hub: Hub, reader: StreamReader) -> None:
         self._socket = socket
         self._hub = hub
         self._reader = reader
-        self._words: deque[float] = deque(maxlen=MOST_WORDS)
+        self._words: deque[float] = deque(maxlen=MAX_WORDS)
         self._code = 1000
 
-    async def speak(self, hello: Hello) -> None:
+    async def speak(self, hello: StreamStart) -> None:
         reader, mono = self._reader, self._hub.house.world.mono
         try:
             async for lines in reader.read(self._hub, hello, self._snapshot):
@@ -117,7 +117,7 @@ class Talk:
 
     def _may_speak(self) -> bool:
         now = self._hub.house.world.mono()
-        full = len(self._words) == MOST_WORDS and now - self._words[0] < WORDS_SECONDS
+        full = len(self._words) == MAX_WORDS and now - self._words[0] < WORDS_SECONDS
         self._words.append(now)
         return not full
 
@@ -131,7 +131,7 @@ class Talk:
             wanted = wanted_by(self._reader.caller, filters)
             await check_job(self._hub.house, wanted)
         after = place_in(str(asked["after"])) if asked.get("after") is not None else self._reader.place
-        self._reader.turn(wanted, Hello(after, snapshot=bool(asked.get("snapshot", filters is not None))))
+        self._reader.turn(wanted, StreamStart(after, snapshot=bool(asked.get("snapshot", filters is not None))))
 
     async def part(self) -> None:
         """Say why, if anybody still listens."""
@@ -142,7 +142,7 @@ class Talk:
                 async with asyncio.timeout(GOODBYE_SECONDS):
                     await self._socket.close(code, reason)
 
-    async def _snapshot(self, wanted: Wanted, place: Place) -> bytes:
+    async def _snapshot(self, wanted: EventFilter, place: StreamPosition) -> bytes:
         body = await snapshot(self._hub.house.engine, self._hub.announcer, wanted)
         return CHAIN.wire(CHAIN.about("snapshot", {"seq": place.seq, **body}), place)
 

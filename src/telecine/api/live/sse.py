@@ -19,9 +19,9 @@ from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers, of_error
 from telecine.api.http.routing import Router
 from telecine.api.live.admission import Listener
-from telecine.api.live.filters import Place, Wanted, place_in, wanted_by
+from telecine.api.live.filters import EventFilter, StreamPosition, place_in, wanted_by
 from telecine.api.live.hub import Hub, hub_of
-from telecine.api.live.reader import Hello, Reader
+from telecine.api.live.reader import StreamReader, StreamStart
 from telecine.api.live.snapshot import snapshot
 from telecine.api.live.sse_events import PLAIN
 from telecine.engine.accounts.tickets import LIFE, make
@@ -91,12 +91,12 @@ async def follow_events(
     asked = last_event_id or after
     start = place_in(asked) if asked else None
     if start is None and not follow:
-        start = Place(await house.engine.events.oldest())
-    reader = Reader(who, PLAIN, wanted)
-    return Streamed(hub_of(house), reader, Hello(start, with_snapshot, follow))
+        start = StreamPosition(await house.engine.events.oldest())
+    reader = StreamReader(who, PLAIN, wanted)
+    return EventStreamResponse(hub_of(house), reader, StreamStart(start, with_snapshot, follow))
 
 
-async def check_job(house: Here, wanted: Wanted) -> None:
+async def check_job(house: Here, wanted: EventFilter) -> None:
     """A foreign job is as absent as an unknown one."""
     if wanted.job is not None:
         owner = (await house.engine.queries.job(wanted.job)).owner
@@ -104,10 +104,10 @@ async def check_job(house: Here, wanted: Wanted) -> None:
             raise NotFound(f"there is no job {wanted.job}")
 
 
-class Streamed(Response):
+class EventStreamResponse(Response):
     """An answer that ends when the reader goes, the server stops, or the key is no longer valid."""
 
-    def __init__(self, hub: Hub, reader: Reader, hello: Hello) -> None:
+    def __init__(self, hub: Hub, reader: StreamReader, hello: StreamStart) -> None:
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._hub = hub
@@ -148,7 +148,7 @@ class Streamed(Response):
             await _send(send, PLAIN.wire(PLAIN.about("end", {"reason": reason}), None))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _snapshot(self, wanted: Wanted, place: Place) -> bytes:
+    async def _snapshot(self, wanted: EventFilter, place: StreamPosition) -> bytes:
         body = await snapshot(self._hub.house.engine, self._hub.announcer, wanted)
         return PLAIN.wire(PLAIN.about("snapshot", {"seq": place.seq, **body}), place)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from telecine.api.live.encoders import Line, dumps
-from telecine.api.live.filters import Place
+from telecine.api.live.encoders import EventLine, dumps
+from telecine.api.live.filters import StreamPosition
 from telecine.engine.events.event_context import DescribedEvent
 from telecine.engine.queries.live_progress import Moving
 
 ENDS = {"job.completed": "completed", "job.failed": "failed", "job.cancelled": "cancelled"}
 
 
-class Plain:
+class PlainEncoder:
     name = "sse"
 
-    def lines(self, told: DescribedEvent) -> tuple[Line, ...]:
+    def lines(self, told: DescribedEvent) -> tuple[EventLine, ...]:
         """The event, and for the end of a job that was about something: how it ended for that."""
         event, about = told.event, told.about
         body: dict[str, Any] = {
@@ -34,18 +34,18 @@ class Plain:
             "worker_name": told.worker_name,
             "data": event.data,
         }
-        native = Line(event.kind, body)
+        native = EventLine(event.kind, body)
         end = ENDS.get(event.kind)
         if end is None or told.subject is None:
             return (native,)
         kind, subject_id = told.subject
         outcome = {"seq": event.seq, "at": event.at, "kind": f"{kind}.{end}", "id": subject_id, "job": event.job_id}
         duration = None if about is None else event.at - about.created_at
-        return native, Line(
+        return native, EventLine(
             f"{kind}.{end}", {**outcome, "owner": told.owner, "duration_ms": duration, "data": event.data}, False
         )
 
-    def progress(self, moving: Moving) -> tuple[Line, ...]:
+    def progress(self, moving: Moving) -> tuple[EventLine, ...]:
         job = moving.job
         body: dict[str, Any] = {
             "kind": "job.progress",
@@ -59,25 +59,25 @@ class Plain:
             "note": moving.note,
             "running": moving.running,
         }
-        lines = (Line("job.progress", body),)
+        lines = (EventLine("job.progress", body),)
         if job.subject is None:
             return lines
         kind, subject_id = job.subject
-        return *lines, Line(f"{kind}.progress", {**body, "kind": f"{kind}.progress", "id": subject_id}, False)
+        return *lines, EventLine(f"{kind}.progress", {**body, "kind": f"{kind}.progress", "id": subject_id}, False)
 
-    def worker(self, state: str, worker: int, name: str | None) -> Line:
-        return Line(f"worker.{state}", {"kind": f"worker.{state}", "worker": worker, "worker_name": name})
+    def worker(self, state: str, worker: int, name: str | None) -> EventLine:
+        return EventLine(f"worker.{state}", {"kind": f"worker.{state}", "worker": worker, "worker_name": name})
 
-    def about(self, name: str, body: dict[str, Any]) -> Line:
-        return Line(name, body)
+    def about(self, name: str, body: dict[str, Any]) -> EventLine:
+        return EventLine(name, body)
 
-    def alive(self, place: Place) -> bytes:
+    def alive(self, place: StreamPosition) -> bytes:
         """A comment, which is an event to nobody."""
         return f": alive\nid: {place}\n\n".encode()
 
-    def wire(self, line: Line, place: Place | None) -> bytes:
+    def wire(self, line: EventLine, place: StreamPosition | None) -> bytes:
         where = f"id: {place}\n" if place is not None else ""
         return f"{where}event: {line.name}\ndata: {dumps(line.body)}\n\n".encode()
 
 
-PLAIN = Plain()
+PLAIN = PlainEncoder()

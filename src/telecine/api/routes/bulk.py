@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.responses import Response
 
 from telecine.api.http.auth import Owner
-from telecine.api.http.context import Here, House
+from telecine.api.http.context import Here, ServerContext
 from telecine.api.http.json_response import answer
 from telecine.api.http.params import Id, IdempotencyKey, Moment, Name, Priority, StatusName, Subject
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.openapi.examples import JOINED, shown_as
-from telecine.api.routes.submit_request import Made, NewJob, submit_all
+from telecine.api.routes.submit_request import JobRequest, JobSubmitted, submit_all
 from telecine.engine.accounts.keys import Caller
 from telecine.engine.jobs.bulk import Sum
 from telecine.engine.queries.job_lists import JobFilter
@@ -28,8 +28,8 @@ from telecine.wire.scalars import WHOLE
 router = Router(prefix="/api/v1/bulk", tags=["bulk"])
 PROBLEMS = answers(401, 403, 422, 429)
 
-MOST_JOBS = 1_000
-MOST_AT_ONCE = 500
+MAX_JOBS = 1_000
+MAX_AT_ONCE = 500
 
 
 class Jobs(BaseModel):
@@ -39,14 +39,14 @@ class Jobs(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"jobs": [{"flow": "thumbnails"}, {"flow": "thumbnails"}]}]}
     )
 
-    jobs: list[NewJob] = Field(min_length=1, max_length=MOST_JOBS)
+    jobs: list[JobRequest] = Field(min_length=1, max_length=MAX_JOBS)
 
 
 @dataclass(frozen=True, slots=True)
-class AllMade:
+class BulkSubmitted:
     """In the order in which they were given."""
 
-    jobs: tuple[Made, ...]
+    jobs: tuple[JobSubmitted, ...]
 
 
 class Filter(BaseModel):
@@ -72,7 +72,7 @@ class ByIds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ids": [7, 8]}]})
 
-    ids: list[Id] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    ids: list[Id] = Field(min_length=1, max_length=MAX_AT_ONCE)
 
 
 class ByFilter(BaseModel):
@@ -82,7 +82,7 @@ class ByFilter(BaseModel):
 
     filter: Filter
     cursor: Annotated[str, Field(max_length=600)] | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST_AT_ONCE), WHOLE] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_AT_ONCE), WHOLE] = 100
 
 
 class PriorityByIds(ByIds):
@@ -125,16 +125,16 @@ def within(wanted: JobFilter, who: Caller) -> JobFilter | None:
 
 
 @router.post(
-    "/submit", status_code=201, response_model=AllMade,
+    "/submit", status_code=201, response_model=BulkSubmitted,
     responses={
-        200: {"model": AllMade, "content": shown_as({"jobs": [JOINED]})}, **answers(401, 403, 404, 409, 422, 429),
+        200: {"model": BulkSubmitted, "content": shown_as({"jobs": [JOINED]})}, **answers(401, 403, 404, 409, 422, 429),
     },
 )  # fmt: skip
 async def submit_jobs(wanted: Jobs, who: Owner, house: Here, key: IdempotencyKey = None) -> Response:
     """Submit up to a thousand jobs in one transaction. 200: all of them were there before."""
     made = await submit_all(house, who, wanted.jobs, key, batch=len(wanted.jobs))
     status = 201 if any(one.created for one in made) else 200
-    return answer(AllMade(tuple(made)), status=status, headers={"Cache-Control": "no-store"})
+    return answer(BulkSubmitted(tuple(made)), status=status, headers={"Cache-Control": "no-store"})
 
 
 @router.post("/cancel", response_model=Sum, responses=PROBLEMS)
@@ -181,7 +181,7 @@ async def delete_jobs(choice: Choice, who: Owner, house: Here) -> Response:
     return answer(await _on_all(house, who, choice, act))
 
 
-async def _on_all(house: House, who: Caller, choice: ByIds | ByFilter, act: Act) -> Sum:
+async def _on_all(house: ServerContext, who: Caller, choice: ByIds | ByFilter, act: Act) -> Sum:
     engine = house.engine
     if isinstance(choice, ByIds):
         return await engine.jobs.for_each(choice.ids, who.sees, act)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from telecine.api.http.auth import Admin, Owner
-from telecine.api.http.context import Here, House
+from telecine.api.http.context import Here, ServerContext
 from telecine.api.http.json_response import answer
 from telecine.api.http.params import FlowPath
 from telecine.api.http.problems import answers
@@ -49,7 +49,7 @@ async def resume_flow(flow: FlowPath, who: Admin, house: Here) -> Response:
     return answer(await _flow(house, flow))
 
 
-async def _flow(house: House, name: str) -> FlowView:
+async def _flow(house: ServerContext, name: str) -> FlowView:
     found = next((flow for flow in await house.engine.queries.flows() if flow.name == name), None)
     if found is None:
         raise NotFound(f"there is no flow {name!r}")

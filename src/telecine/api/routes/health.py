@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 
 from telecine.api.http.auth import Anybody, address_of, caller_or_nobody
-from telecine.api.http.context import Here, House
+from telecine.api.http.context import Here, ServerContext
 from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
@@ -53,7 +53,7 @@ async def metrics(request: Request, house: Here, _: Anybody) -> Response:
     return Response(await house.metrics(), media_type=PROMETHEUS, headers=UNCACHED)
 
 
-async def _may_read(connection: HTTPConnection, house: House) -> None:
+async def _may_read(connection: HTTPConnection, house: ServerContext) -> None:
     word, _, text = connection.headers.get("authorization", "").partition(" ")
     token = house.settings.metrics_token
     if token and word.lower() == "bearer" and hmac.compare_digest(text.strip().encode(), token.encode()):

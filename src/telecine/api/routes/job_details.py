@@ -10,7 +10,7 @@ from starlette.responses import Response
 from telecine.api.http.auth import Owner
 from telecine.api.http.context import Here
 from telecine.api.http.json_response import answer
-from telecine.api.http.params import MOST_ID, Cursor, JobPath, Limit, Wanted
+from telecine.api.http.params import MAX_ID, Cursor, JobPath, Limit, Wanted
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.engine.queries.view_models import AttemptView, LogLine, OutputFile, Page, TaskView
@@ -19,7 +19,7 @@ router = Router(prefix="/api/v1/jobs/{job_id}", tags=["jobs"])
 PROBLEMS = answers(401, 403, 404, 422, 429)
 
 StateName = Literal["new", "ready", "running", "done", "error", "cancelled", "skipped"]
-After = Annotated[int, Query(ge=0, le=MOST_ID, description="Only lines after the one with this id")]
+After = Annotated[int, Query(ge=0, le=MAX_ID, description="Only lines after the one with this id")]
 LogKind = Annotated[Literal["log", "step"] | None, Query(description="Lines, or steps: commands with their output")]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"] | None, Query(description="This and what is graver")]
 

@@ -13,19 +13,19 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from telecine.api.http.auth import Needs, caller_of, visible
+from telecine.api.http.auth import RequireScope, caller_of, visible
 from telecine.api.http.context import house_of
 from telecine.api.http.json_response import answer
-from telecine.api.http.params import MOST_ID
+from telecine.api.http.params import MAX_ID
 from telecine.engine.accounts.keys import Caller, KeyRow, Scope
 from telecine.engine.queries.query_operations import JobRow
 from telecine.engine.queries.view_models import JobView
 
 FRESH = {"Cache-Control": "no-store"}
-MAX_DIGITS = len(str(MOST_ID)) - 1  # every number with so many digits may be a job's
+MAX_DIGITS = len(str(MAX_ID)) - 1  # every number with so many digits may be a job's
 
 
-class NeedsOwnerOfJob(Needs):
+class NeedsOwnerOfJob(RequireScope):
     """Admits owners. On the way it reads the job that the path names, for `read_job`, if it is a plain number."""
 
     async def __call__(self, connection: HTTPConnection) -> Caller:

@@ -34,7 +34,7 @@ from telecine.api.openapi.examples import JOINED, shown_as
 from telecine.api.routes import bulk, job_details
 from telecine.api.routes.bulk import actor, within
 from telecine.api.routes.job_read import FRESH, OwnerOfJob, job_shown, read_job
-from telecine.api.routes.submit_request import Made, NewJob, Standing, submit_all
+from telecine.api.routes.submit_request import JobRequest, JobState, JobSubmitted, submit_all
 from telecine.engine.jobs import delete_job as deleting
 from telecine.engine.queries.job_lists import JobFilter
 from telecine.engine.queries.view_models import JobLine, JobView, Page
@@ -61,7 +61,7 @@ def _without_null(schema: dict[str, Any]) -> None:
     schema.update(minProperties=1, examples=[{"priority": 8}])
 
 
-class Edit(BaseModel):
+class JobEdit(BaseModel):
     """What of a job that has not ended may be changed; what is left out stays as it is."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_without_null)
@@ -85,7 +85,7 @@ class Reason(BaseModel):
     reason: Text = "cancelled"
 
 
-class Again(BaseModel):
+class JobRetry(BaseModel):
     """After which generation of the job another one is to follow."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"generation": 1}]})
@@ -99,14 +99,14 @@ class Again(BaseModel):
 @router.post(
     "",
     status_code=201,
-    response_model=Made,
+    response_model=JobSubmitted,
     responses={
         201: {"links": LINKS},
-        200: {"model": Made, "links": LINKS, "content": shown_as(JOINED)},
+        200: {"model": JobSubmitted, "links": LINKS, "content": shown_as(JOINED)},
         **answers(401, 403, 404, 409, 422, 429),
     },
 )
-async def submit_job(wanted: NewJob, who: Owner, request: Request, key: IdempotencyKey = None) -> Response:
+async def submit_job(wanted: JobRequest, who: Owner, request: Request, key: IdempotencyKey = None) -> Response:
     """Submit a job. 201: made; 200: it was there before, by its key or as an unfinished twin."""
     # A dependency would cost more than the house that it brings.
     [made] = await submit_all(house_of(request), who, [wanted], key)
@@ -149,7 +149,7 @@ async def get_job(job_id: JobPath, who: OwnerOfJob, request: Request) -> Respons
 
 
 @router.patch("/{job_id}", response_model=JobView, responses=answers(401, 403, 404, 409, 412, 422, 429))
-async def edit_job(job_id: JobPath, edit: Edit, who: Owner, house: Here, if_match: IfMatch = None) -> Response:
+async def edit_job(job_id: JobPath, edit: JobEdit, who: Owner, house: Here, if_match: IfMatch = None) -> Response:
     """Change priority or run_at of a job that has not ended; with `If-Match`, only if nobody else did meanwhile."""
     engine = house.engine
     found = await engine.queries.owned_job(job_id, who.sees)
@@ -163,7 +163,7 @@ async def edit_job(job_id: JobPath, edit: Edit, who: Owner, house: Here, if_matc
     return job_shown(job)
 
 
-@router.post("/{job_id}/cancel", response_model=Standing, responses=answers(401, 403, 404, 409, 422, 429))
+@router.post("/{job_id}/cancel", response_model=JobState, responses=answers(401, 403, 404, 409, 422, 429))
 async def cancel_job(
     job_id: JobPath, who: Owner, house: Here, why: Annotated[Reason | None, Body()] = None
 ) -> Response:
@@ -171,12 +171,12 @@ async def cancel_job(
     found = await house.engine.queries.owned_job(job_id, who.sees)
     found.must_be_here()
     status = await house.engine.jobs.cancel(found.id, reason=(why or Reason()).reason, actor=actor(who))
-    return answer(Standing(job_id, status))
+    return answer(JobState(job_id, status))
 
 
-@router.post("/{job_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 412, 422, 429))
+@router.post("/{job_id}/retry", response_model=JobState, responses=answers(401, 403, 404, 409, 412, 422, 429))
 async def retry_job(
-    job_id: JobPath, who: Owner, house: Here, after: Annotated[Again | None, Body()] = None
+    job_id: JobPath, who: Owner, house: Here, after: Annotated[JobRetry | None, Body()] = None
 ) -> Response:
     """Open a failed or cancelled job again; what was done stays done. With `generation`, a repeat changes nothing."""
     found = await house.engine.queries.owned_job(job_id, who.sees)
@@ -185,7 +185,7 @@ async def retry_job(
     await house.engine.jobs.retry(found.id, generation=generation, actor=actor(who))
     # A repeat may come when the job has gone far.
     status = Status.PENDING if generation is None else (await house.engine.queries.job(job_id)).status
-    return answer(Standing(job_id, status))
+    return answer(JobState(job_id, status))
 
 
 @router.delete(
@@ -193,7 +193,7 @@ async def retry_job(
     status_code=204,
     response_class=Response,
     responses={
-        202: {"model": Standing, "description": "Cancelled; gone when it has ended"},
+        202: {"model": JobState, "description": "Cancelled; gone when it has ended"},
         **answers(401, 403, 404, 429),
     },
 )
@@ -202,7 +202,7 @@ async def delete_job(job_id: JobPath, who: Owner, house: Here) -> Response:
     found = await house.engine.queries.owned_job(job_id, who.sees)
     if await deleting.delete(house.engine, found.id, actor=actor(who)):
         return Response(status_code=204)
-    return answer(Standing(job_id, "cancelling"), status=202)
+    return answer(JobState(job_id, "cancelling"), status=202)
 
 
 routers = (router, job_details.router, bulk.router)

@@ -22,7 +22,7 @@ from telecine.facts import DAY, Instant
 from telecine.wire.scalars import Real
 
 router = Router(prefix="/api/v1/keys", tags=["keys"])
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 
 
 class NewKey(BaseModel):
@@ -35,7 +35,7 @@ class NewKey(BaseModel):
     scope: Literal["owner", "admin"] = "owner"
     owner: Name | None = Field(None, description="Whose things it opens; an owner's own, if left out")
     name: Name | None = Field(None, description="What it is for")
-    days: Real | None = Field(None, gt=0, le=MOST_DAYS, description="How long it is valid; none: for ever")
+    days: Real | None = Field(None, gt=0, le=MAX_DAYS, description="How long it is valid; none: for ever")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,18 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from telecine.api.http.context import House
+from telecine.api.http.context import ServerContext
 from telecine.api.http.params import Id, Moment, Name, Priority, Subject
-from telecine.api.routes.webhooks import Receiver, webhooks_of
+from telecine.api.routes.webhooks import WebhookReceiver, webhooks_of
 from telecine.engine.accounts.keys import Caller
 from telecine.engine.jobs.submit import Submission
 from telecine.engine.jobs.submit_with_webhook import Hook, submit_telling
 from telecine.errors import NotAllowed
 
-MOST_AFTER = 100
+MAX_AFTER = 100
 
 
-class NewJob(BaseModel):
+class JobRequest(BaseModel):
     """A job to be done: one run of a flow."""
 
     model_config = ConfigDict(
@@ -38,15 +38,15 @@ class NewJob(BaseModel):
     subject: Subject | None = None
     priority: Priority = "normal"
     run_at: Moment | None = Field(None, description="Not before, in milliseconds since 1970")
-    after: list[Id] = Field([], max_length=MOST_AFTER, description="Jobs that must complete first")
-    skip: list[Name] = Field([], max_length=MOST_AFTER, description="Stages that need not run")
+    after: list[Id] = Field([], max_length=MAX_AFTER, description="Jobs that must complete first")
+    skip: list[Name] = Field([], max_length=MAX_AFTER, description="Stages that need not run")
     dedupe_key: Name | None = Field(None, description="Joins an unfinished job with the same one")
     owner: Name | None = Field(None, description="Whose job it is, if an administrator submits it for somebody else")
-    webhook: Receiver | None = Field(None, description="Who is told how it ends; its key is in the answer")
+    webhook: WebhookReceiver | None = Field(None, description="Who is told how it ends; its key is in the answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class JobSubmitted:
     """The job; `created` is false if it was there before: a repeat, or an unfinished twin. `webhook` is who is told of
     it, if that was asked for and the job had not ended before; its key signs what it gets."""
 
@@ -56,7 +56,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobState:
     """A job and its status after what was asked. What runs ends with its worker's next beat."""
 
     id: int
@@ -64,25 +64,25 @@ class Standing:
 
 
 async def submit_all(
-    house: House, who: Caller, wanted: Sequence[NewJob], key: str | None, batch: int = 0
-) -> list[Made]:
+    house: ServerContext, who: Caller, wanted: Sequence[JobRequest], key: str | None, batch: int = 0
+) -> list[JobSubmitted]:
     """All or none."""
     for one in wanted:
         if (check := house.checks.get(one.flow)) is not None:
             await check(one.spec, who)
     some = [submission(one, who, _key(key, place), batch) for place, one in enumerate(wanted)]
     if all(one.webhook is None for one in wanted):
-        return [Made(made.job_id, made.created) for made in await house.engine.jobs.submit_many(some)]
+        return [JobSubmitted(made.job_id, made.created) for made in await house.engine.jobs.submit_many(some)]
     wishes = [None if one.webhook is None else one.webhook.wish(who.owner) for one in wanted]
     hooked = await submit_telling(house.engine, webhooks_of(house), list(zip(some, wishes, strict=True)))
-    return [Made(one.submitted.job_id, one.submitted.created, one.webhook) for one in hooked]
+    return [JobSubmitted(one.submitted.job_id, one.submitted.created, one.webhook) for one in hooked]
 
 
 def _key(key: str | None, place: int) -> str | None:
     return f"{key}/{place}" if key is not None and place else key
 
 
-def submission(one: NewJob, who: Caller, key: str | None, batch: int = 0) -> Submission:
+def submission(one: JobRequest, who: Caller, key: str | None, batch: int = 0) -> Submission:
     if one.owner is not None and one.owner != who.owner and not who.is_admin:
         raise NotAllowed("only an administrator submits jobs for others: leave `owner` out")
     return Submission(

@@ -11,7 +11,7 @@ from telecine.api.http.params import Cursor, Limit, TaskPath, Wanted
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.routes.bulk import actor
-from telecine.api.routes.submit_request import Standing
+from telecine.api.routes.submit_request import JobState
 from telecine.engine.queries.view_models import Page, TaskView
 from telecine.errors import WrongState
 from telecine.facts import SECOND, Status
@@ -39,12 +39,12 @@ async def list_failed_tasks(
     return answer(page, Page[TaskView])
 
 
-@router.post("/failed-tasks/{task_id}/retry", response_model=Standing, responses=answers(401, 403, 404, 409, 429))
+@router.post("/failed-tasks/{task_id}/retry", response_model=JobState, responses=answers(401, 403, 404, 409, 429))
 async def retry_failed_task(task_id: TaskPath, who: Owner, house: Here) -> Response:
     """Open the job of a failed task again: this task and whatever else did not end well; what was done stays done."""
     job = await house.engine.queries.failed_job(task_id, who.sees)
     await house.engine.jobs.retry(job, actor=actor(who))
-    return answer(Standing(job, Status.PENDING))
+    return answer(JobState(job, Status.PENDING))
 
 
 @router.delete(

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from telecine.api.http.auth import Admin, Owner
-from telecine.api.http.context import Here, House
+from telecine.api.http.context import Here, ServerContext
 from telecine.api.http.json_response import answer
-from telecine.api.http.params import MOST_ID, Cursor, Id, Limit
+from telecine.api.http.params import MAX_ID, Cursor, Id, Limit
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.engine.queries.view_models import Page
@@ -27,9 +27,9 @@ _PORT = (
 )
 URL_PATTERN = rf"^https?://([A-Za-z0-9.-]+|\[[0-9a-f:.]+\])(:({_PORT}))?([/?#][!#-;=?-Z_a-z~]*)?$"
 Kind = Literal["job.created", "job.retried", "job.completed", "job.failed", "job.cancelled"]
-WebhookPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the webhook", examples=[3])]
-DeliveryPath = Annotated[int, Path(ge=1, le=MOST_ID, description="Number of the delivery", examples=[12])]
-OfWebhook = Annotated[int | None, Query(ge=1, le=MOST_ID, description="Only those of this webhook")]
+WebhookPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the webhook", examples=[3])]
+DeliveryPath = Annotated[int, Path(ge=1, le=MAX_ID, description="Number of the delivery", examples=[12])]
+OfWebhook = Annotated[int | None, Query(ge=1, le=MAX_ID, description="Only those of this webhook")]
 StateName = Annotated[Literal["waiting", "done", "dead"] | None, Query(description="Only those that are so")]
 _LINKS: dict[str, Any] = {
     name: {"operationId": operation, "parameters": {"webhook_id": "$response.body#/webhook/id"}}
@@ -37,7 +37,7 @@ _LINKS: dict[str, Any] = {
 }
 
 
-class Receiver(BaseModel):
+class WebhookReceiver(BaseModel):
     """An address that wants to be told, of the job that it comes with."""
 
     model_config = ConfigDict(
@@ -62,7 +62,7 @@ class Receiver(BaseModel):
         return WebhookRequest(url=self.url, owner=owner, format=self.format, kinds=tuple(self.kinds), job_id=job_id)
 
 
-class NewWebhook(Receiver):
+class NewWebhook(WebhookReceiver):
     """An address that wants to be told."""
 
     job_id: Id | None = Field(None, description="Only of this job, which must not have ended; else of all of yours")
@@ -75,7 +75,7 @@ class MadeWebhook(BaseModel):
     key: str = Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
 
 
-class Sent(BaseModel):
+class TestDelivery(BaseModel):
     """The delivery to look at."""
 
     delivery_id: int
@@ -87,11 +87,11 @@ class AlertKey(BaseModel):
     key: str
 
 
-def webhooks_of(house: House) -> Webhooks:
+def webhooks_of(house: ServerContext) -> Webhooks:
     return house.engine.webhooks(house.settings.allow_private_webhooks)
 
 
-def deliveries_of(house: House) -> Deliveries:
+def deliveries_of(house: ServerContext) -> Deliveries:
     return house.engine.deliveries
 
 
@@ -144,14 +144,14 @@ async def list_deliveries(
 @router.post(
     "/deliveries/{delivery_id:int}/retry",
     status_code=202,
-    response_model=Sent,
+    response_model=TestDelivery,
     operation_id="retry_delivery",
     responses=answers(401, 403, 404, 409, 422, 429),
 )
 async def retry(who: Owner, house: Here, delivery_id: DeliveryPath) -> Response:
     """Try a dead delivery again, under the same id, with all its tries."""
     await deliveries_of(house).retry(delivery_id, owner=who.sees)
-    return answer(Sent(delivery_id=delivery_id), status=202)
+    return answer(TestDelivery(delivery_id=delivery_id), status=202)
 
 
 @router.get(
@@ -177,11 +177,11 @@ async def delete(who: Owner, house: Here, webhook_id: WebhookPath) -> Response:
 @router.post(
     "/{webhook_id:int}/test",
     status_code=202,
-    response_model=Sent,
+    response_model=TestDelivery,
     operation_id="test_webhook",
     responses=answers(401, 403, 404, 409, 422, 429),
 )
 async def test(who: Owner, house: Here, webhook_id: WebhookPath) -> Response:
     """Send it a word of trial, `webhook.test`; look at the delivery to see how that went."""
     delivery = await webhooks_of(house).test(webhook_id, owner=who.sees)
-    return answer(Sent(delivery_id=delivery), status=202)
+    return answer(TestDelivery(delivery_id=delivery), status=202)

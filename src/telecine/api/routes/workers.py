@@ -9,7 +9,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from telecine.api.http.auth import Admin
-from telecine.api.http.context import Here, House
+from telecine.api.http.context import Here, ServerContext
 from telecine.api.http.json_response import answer
 from telecine.api.http.params import WorkerPath
 from telecine.api.http.problems import answers
@@ -66,6 +66,6 @@ async def revoke_worker(worker_id: WorkerPath, who: Admin, house: Here) -> Respo
     return answer(await house.engine.queries.worker(worker_id))
 
 
-async def _set(house: House, worker_id: int, mode: Mode) -> Response:
+async def _set(house: ServerContext, worker_id: int, mode: Mode) -> Response:
     await house.engine.set_mode(WorkerId(worker_id), mode)
     return answer(await house.engine.queries.worker(worker_id))

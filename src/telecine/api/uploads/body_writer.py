@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.types import Receive
 
-from telecine.api.uploads.disk import Slot
+from telecine.api.uploads.disk import UploadFile
 from telecine.api.uploads.tus import MISMATCH, Checksum, TusError
 from telecine.engine.uploads.records import Upload, Uploads
 from telecine.errors import TooLarge
@@ -24,7 +24,7 @@ RECORD_BYTES = 32 << 20
 RECORD_SECONDS = 2.0
 
 
-class Line:
+class RequestBody:
     """One request's body as it comes. `whole` is false if it broke off."""
 
     def __init__(self, receive: Receive, closing: asyncio.Event) -> None:
@@ -63,10 +63,10 @@ class Line:
         return asyncio.get_running_loop().time()
 
 
-class Intake:
+class BodyWriter:
     """One request's bytes, from its upload's offset on."""
 
-    def __init__(self, uploads: Uploads, upload: Upload, slot: Slot, checksum: Checksum | None) -> None:
+    def __init__(self, uploads: Uploads, upload: Upload, slot: UploadFile, checksum: Checksum | None) -> None:
         self._uploads = uploads
         self.upload = upload
         self._slot = slot
@@ -75,7 +75,7 @@ class Intake:
         self._written = upload.received
         self._recorded_at = self._now()
 
-    async def take(self, line: Line) -> Upload:
+    async def take(self, line: RequestBody) -> Upload:
         """Write what comes; the upload as it stands then. Bytes with a wrong checksum were never here."""
         await asyncio.to_thread(self._slot.cut, self.upload.received)
         if self._hash is not None:
@@ -88,7 +88,7 @@ class Intake:
                 self._slot.hashes.remove(self._hash)
         return self.upload
 
-    async def _write(self, line: Line) -> None:
+    async def _write(self, line: RequestBody) -> None:
         waiting = bytearray()
         async for block in line.blocks():
             waiting += block

@@ -12,7 +12,7 @@ import os
 from collections import OrderedDict
 from typing import Any
 
-from telecine.api.uploads.disk import Busy, Disk, Lost, Slot
+from telecine.api.uploads.disk import UploadBusy, UploadDisk, UploadFile, UploadLost
 from telecine.api.uploads.handler import UploadHandler
 from telecine.artifacts import Artifacts
 from telecine.engine.uploads.records import CHECKING, OPEN, Upload, Uploads, key_of
@@ -21,15 +21,15 @@ from telecine.errors import ArtifactDamaged, ArtifactError, MediaRefused, Refuse
 log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 25.0  # a proxy between us and the sender may not wait much longer
-MOST_HASHES = 1_000
+MAX_HASHES = 1_000
 # Whole files are read and copied by so many threads at most: other requests need the rest.
 AT_ONCE = 2
 
 
-class Finisher:
+class UploadFinisher:
     """Finishes uploads of which this server has the bytes."""
 
-    def __init__(self, uploads: Uploads, disk: Disk, artifacts: Artifacts, handler: UploadHandler | None) -> None:
+    def __init__(self, uploads: Uploads, disk: UploadDisk, artifacts: Artifacts, handler: UploadHandler | None) -> None:
         self._uploads = uploads
         self._disk = disk
         self._artifacts = artifacts
@@ -59,7 +59,7 @@ class Finisher:
 
     def remember(self, upload: Upload, digest: Any) -> None:
         self.hashes[upload.id] = (upload.received, digest)
-        if len(self.hashes) > MOST_HASHES:
+        if len(self.hashes) > MAX_HASHES:
             self.hashes.popitem(last=False)
 
     async def _finish(self, upload_id: str) -> Upload:
@@ -71,13 +71,13 @@ class Finisher:
                 if upload.state == CHECKING:
                     await self._settle(upload, slot, self._handler)
                 await asyncio.to_thread(self._disk.unlink, upload_id)
-        except Busy:
+        except UploadBusy:
             pass  # somebody else is at it
-        except (StoreError, ArtifactError, Lost, OSError) as error:
+        except (StoreError, ArtifactError, UploadLost, OSError) as error:
             log.warning("upload %s is whole, and cannot be finished now: %s", upload_id, error)
         return await self._uploads.find(upload_id)
 
-    async def _settle(self, upload: Upload, slot: Slot, handler: UploadHandler) -> None:
+    async def _settle(self, upload: Upload, slot: UploadFile, handler: UploadHandler) -> None:
         try:
             sha256 = await self._hashed(upload, slot)
             await self._look(upload, slot, sha256, handler)
@@ -90,14 +90,14 @@ class Finisher:
             log.info("upload %s is refused: %s", upload.id, error)
             await self._uploads.refuse(upload.id, str(error))
 
-    async def _hashed(self, upload: Upload, slot: Slot) -> str:
+    async def _hashed(self, upload: Upload, slot: UploadFile) -> str:
         at, digest = self.hashes.pop(upload.id, (0, None))
         if digest is not None and at == upload.length:
             return str(digest.hexdigest())
         async with self._turns:
             return await asyncio.to_thread(slot.sha256)
 
-    async def _look(self, upload: Upload, slot: Slot, sha256: str, handler: UploadHandler) -> None:
+    async def _look(self, upload: Upload, slot: UploadFile, sha256: str, handler: UploadHandler) -> None:
         wanted = upload.spec.get("sha256")
         if wanted not in (None, sha256):
             raise MediaRefused(f"{upload.name} has another SHA-256 than was told with it: send it again")

@@ -28,15 +28,15 @@ NAME = re.compile("[0-9a-f]{32}")
 NO_SPACE = "the disk is full: free some space, then go on with this upload"
 
 
-class Busy(TelecineError):
+class UploadBusy(TelecineError):
     code = "locked"
 
 
-class Lost(TelecineError):
+class UploadLost(TelecineError):
     code = "lost"
 
 
-class Disk:
+class UploadDisk:
     """The folder. All of it waits for the disk: call it in a thread."""
 
     def __init__(self, folder: Path, reserve: int) -> None:
@@ -52,8 +52,8 @@ class Disk:
         assert NAME.fullmatch(upload_id), "names are ours, never the sender's"
         return self._folder / upload_id
 
-    def open(self, upload_id: str, *, create: bool) -> Slot:
-        """The file, locked. `Busy` if somebody else works on it, `Lost` if it is not here."""
+    def open(self, upload_id: str, *, create: bool) -> UploadFile:
+        """The file, locked. `UploadBusy` if somebody else works on it, `UploadLost` if it is not here."""
         make_private_folder(self._folder)
         path = self.path(upload_id)
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_CREAT if create else 0)
@@ -62,21 +62,23 @@ class Disk:
         except OSError as error:
             if is_full(error):
                 raise NoSpace(NO_SPACE) from error
-            raise Lost(f"the bytes of upload {upload_id} are not here: {error.strerror}") from error
+            raise UploadLost(f"the bytes of upload {upload_id} are not here: {error.strerror}") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             facts = os.fstat(handle)
             if not facts.st_nlink:  # deleted between the two calls
                 raise BlockingIOError
             if not stat.S_ISREG(facts.st_mode):
-                raise Lost(f"{path} is not a plain file")
+                raise UploadLost(f"{path} is not a plain file")
         except BlockingIOError:
             os.close(handle)
-            raise Busy(f"somebody else sends upload {upload_id} just now; ask for its offset and go on then") from None
+            raise UploadBusy(
+                f"somebody else sends upload {upload_id} just now; ask for its offset and go on then"
+            ) from None
         except BaseException:
             os.close(handle)
             raise
-        return Slot(handle, path)
+        return UploadFile(handle, path)
 
     def unlink(self, upload_id: str) -> None:
         self.path(upload_id).unlink(missing_ok=True)
@@ -88,7 +90,7 @@ class Disk:
         return []
 
 
-class Slot:
+class UploadFile:
     """An open file that nobody else writes to. What `write` took is safe after `sync`.
 
     Each call has the file for itself: one that was left alone in its thread ends before the file is closed.
@@ -106,7 +108,7 @@ class Slot:
         with self._mine() as handle:
             have = os.fstat(handle).st_size
             if have < size:
-                raise Lost(f"of {size} bytes that had come only {have} are here; begin a new upload")
+                raise UploadLost(f"of {size} bytes that had come only {have} are here; begin a new upload")
             os.ftruncate(handle, size)
             os.lseek(handle, size, os.SEEK_SET)
 
@@ -148,15 +150,15 @@ class Slot:
     def _mine(self) -> Iterator[int]:
         with self._turn:
             if self._closed:
-                raise Lost("nobody waits for these bytes any more")
+                raise UploadLost("nobody waits for these bytes any more")
             try:
                 yield self._handle
             except OSError as error:
                 if is_full(error):
                     raise NoSpace(NO_SPACE) from error
-                raise Lost(f"{self.path.name} cannot be written: {error.strerror}") from error
+                raise UploadLost(f"{self.path.name} cannot be written: {error.strerror}") from error
 
-    def __enter__(self) -> Slot:
+    def __enter__(self) -> UploadFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

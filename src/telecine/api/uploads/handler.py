@@ -9,7 +9,7 @@ from telecine.engine.uploads.records import Upload
 from telecine.settings import Settings
 
 
-class Wishes(NamedTuple):
+class UploadWishes(NamedTuple):
     """What the file is called, and what the app shall make of it."""
 
     name: str
@@ -19,7 +19,7 @@ class Wishes(NamedTuple):
 class UploadHandler(Protocol):
     """The app's side of uploads."""
 
-    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> UploadWishes:
         """The wishes among what the sender says about a file; `BadSpec` in one sentence if they make no sense."""
 
     async def check(self, handle: int, size: int) -> None:

@@ -11,9 +11,9 @@ from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.uploads import tus
-from telecine.api.uploads.response import UploadShown, headers_of, shown
+from telecine.api.uploads.response import UploadResponse, headers_of, shown
 from telecine.api.uploads.tus import TusError, TusRoute
-from telecine.api.uploads.upload_service import Desk, desk_of
+from telecine.api.uploads.upload_service import UploadService, desk_of
 from telecine.engine.uploads.records import CHECKING, DONE, REFUSED, Upload
 
 router = Router(tags=["uploads"], prefix="/api/v1/uploads", route_class=TusRoute)
@@ -24,8 +24,8 @@ BODY = {"content": {"application/octet-stream": {"schema": {"type": "string", "f
 @router.put(
     "/{name}",
     status_code=201,
-    response_model=UploadShown,
-    responses={202: {"model": UploadShown}, **answers(400, 401, 403, 408, 411, 413, 422, 429, 503, 507)},
+    response_model=UploadResponse,
+    responses={202: {"model": UploadResponse}, **answers(400, 401, 403, 408, 411, 413, 422, 429, 503, 507)},
     openapi_extra={"requestBody": BODY},
 )
 async def put_file(name: str, request: Request, who: Owner, house: Here) -> Response:
@@ -50,7 +50,7 @@ async def put_file(name: str, request: Request, who: Owner, house: Here) -> Resp
     return answer(shown(upload), status=status, headers=place)
 
 
-async def _taken(desk: Desk, house: Here, request: Request, upload: Upload) -> Upload:
+async def _taken(desk: UploadService, house: Here, request: Request, upload: Upload) -> Upload:
     """Nobody can go on with it later: what does not come whole, or is refused, leaves nothing behind."""
     try:
         async with desk.slot(upload) as slot:

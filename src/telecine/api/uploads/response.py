@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from telecine.engine.uploads.records import DONE, Upload
 
 
-class UploadShown(BaseModel):
+class UploadResponse(BaseModel):
     """One file on its way in, and what became of it."""
 
     id: str = Field(examples=["9f2c4e0b7a1d4f6c8e3b5a7d9c1e2f40"])
@@ -31,13 +31,13 @@ class UploadShown(BaseModel):
 
 
 class UploadList(BaseModel):
-    items: list[UploadShown]
+    items: list[UploadResponse]
     next: str | None = Field(None, description="Cursor of the next page; null: there is none")
 
 
-def shown(upload: Upload) -> UploadShown:
+def shown(upload: Upload) -> UploadResponse:
     same = ("id", "name", "state", "length", "received", "sha256", "how", "error", "created_at", "updated_at")
-    return UploadShown(
+    return UploadResponse(
         **{name: getattr(upload, name) for name in same},
         progress=upload.received / max(1, upload.length),
         video=upload.subject_id,

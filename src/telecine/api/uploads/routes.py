@@ -11,15 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from telecine.api.http.auth import Anybody, Owner, visible
-from telecine.api.http.context import Here, House
+from telecine.api.http.context import Here, ServerContext
 from telecine.api.http.json_response import answer
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.api.uploads import tus
 from telecine.api.uploads.disk import NAME
-from telecine.api.uploads.response import UploadList, UploadShown, headers_of, shown
+from telecine.api.uploads.response import UploadList, UploadResponse, headers_of, shown
 from telecine.api.uploads.tus import CONTENT, Spoken, TusError, TusRoute
-from telecine.api.uploads.upload_service import Desk, desk_of
+from telecine.api.uploads.upload_service import UploadService, desk_of
 from telecine.engine.accounts.keys import Caller
 from telecine.engine.uploads.records import CHECKING, DONE, OPEN, REFUSED, Upload, none_such
 from telecine.errors import Conflict, TooLarge
@@ -102,7 +102,7 @@ async def ask_for_the_offset(upload_id: str, who: Owner, house: Here, _: Spoken)
     return Response(status_code=200, headers=told)
 
 
-@router.get("/{upload_id}", response_model=UploadShown, responses=answers(401, 403, 404, 429, 503))
+@router.get("/{upload_id}", response_model=UploadResponse, responses=answers(401, 403, 404, 429, 503))
 async def show_upload(upload_id: str, who: Owner, house: Here) -> Response:
     """How far it is, and what became of it: a subject and its job, or the reason why not."""
     return answer(shown(await _mine(desk_of(house), who, upload_id)))
@@ -171,7 +171,7 @@ async def end_upload(upload_id: str, who: Owner, house: Here, _: Spoken) -> Resp
 # -- what every route asks ---------------------------------------------------------------------------
 
 
-async def _mine(desk: Desk, who: Caller, upload_id: str) -> Upload:
+async def _mine(desk: UploadService, who: Caller, upload_id: str) -> Upload:
     """The same answer for an upload of somebody else and for none."""
     if not NAME.fullmatch(upload_id):
         raise none_such(upload_id)
@@ -198,7 +198,7 @@ def _still_there(upload: Upload) -> None:
         raise TusError(410, "expired", f"upload {upload.id} waited too long for its next byte: begin a new one")
 
 
-async def _settled(desk: Desk, upload_id: str) -> Upload:
+async def _settled(desk: UploadService, upload_id: str) -> Upload:
     """The upload, finished if it is whole; refused in the words of whoever looked at it."""
     upload = await desk.uploads.find(upload_id)
     if upload.state == CHECKING:
@@ -208,7 +208,7 @@ async def _settled(desk: Desk, upload_id: str) -> Upload:
     return upload
 
 
-def _broken(house: House) -> TusError:
+def _broken(house: ServerContext) -> TusError:
     if house.closing.is_set():
         return TusError(503, "closing", "the server stops; ask for the offset and go on soon", {"Retry-After": "2"})
     return TusError(408, "timeout", "nothing came for a while; ask for the offset and go on", {"Connection": "close"})
@@ -234,7 +234,7 @@ def _comes_with_bytes(headers: Headers) -> bool:
     return False
 
 
-def _root(request: Request, house: House) -> str:
+def _root(request: Request, house: ServerContext) -> str:
     """Behind a proxy, the address under which we are known; else a path, which is right anywhere."""
     return f"{house.settings.public_url or ''}/api/v1/uploads"
 

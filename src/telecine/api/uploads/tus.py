@@ -30,8 +30,8 @@ CONTENT = "application/offset+octet-stream"
 VERSIONED = ("POST", "PATCH", "HEAD")  # who asks in any other way need not speak tus
 OVERRIDE = "X-HTTP-Method-Override"
 MISMATCH = 460
-MOST_DIGITS = 18
-MOST_METADATA = 8_192
+MAX_DIGITS = 18
+MAX_METADATA = 8_192
 
 _PAIR = re.compile(r"([^\s,]+)(?: ([A-Za-z0-9+/=]*))?")
 _DIGEST = re.compile(r"sha-256=:?([A-Za-z0-9+/=]+):?", re.IGNORECASE)
@@ -105,7 +105,7 @@ def number(headers: Headers, name: str) -> int | None:
     text = headers.get(name)
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > MOST_DIGITS:
+    if not text.isascii() or not text.isdigit() or len(text) > MAX_DIGITS:
         raise bad(f"{name} is a number of bytes, not {text[:40]!r}")
     return int(text)
 
@@ -114,8 +114,8 @@ def metadata(headers: Headers) -> dict[str, str]:
     """What the sender says of the file: `name ZmlsbQ==,ladder d2Vi`."""
     found: dict[str, str] = {}
     text = headers.get("upload-metadata", "")
-    if len(text) > MOST_METADATA:
-        raise bad(f"Upload-Metadata is longer than {MOST_METADATA} characters")
+    if len(text) > MAX_METADATA:
+        raise bad(f"Upload-Metadata is longer than {MAX_METADATA} characters")
     for part in text.split(",") if text.strip() else ():
         pair = _PAIR.fullmatch(part.strip())
         if pair is None or pair[1] in found:

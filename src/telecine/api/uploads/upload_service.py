@@ -11,11 +11,11 @@ from typing import Any
 
 from starlette.types import Receive
 
-from telecine.api.http.context import House
-from telecine.api.uploads.body_writer import Intake, Line
-from telecine.api.uploads.completion import Finisher
-from telecine.api.uploads.disk import Busy, Disk, Lost, Slot
-from telecine.api.uploads.handler import UploadHandler, Wishes
+from telecine.api.http.context import ServerContext
+from telecine.api.uploads.body_writer import BodyWriter, RequestBody
+from telecine.api.uploads.completion import UploadFinisher
+from telecine.api.uploads.disk import UploadBusy, UploadDisk, UploadFile, UploadLost
+from telecine.api.uploads.handler import UploadHandler, UploadWishes
 from telecine.api.uploads.tus import Checksum, TusError
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
@@ -32,20 +32,20 @@ WAIT_SECONDS = 0.05
 WAITS = 40
 
 
-class Desk:
+class UploadService:
     def __init__(self, engine: Engine, artifacts: Artifacts, settings: Settings, handler: UploadHandler | None) -> None:
         self.settings = settings
         self.most = settings.max_source_bytes
         self._life = round(settings.upload_hours * HOUR)
         self.uploads = engine.uploads(self._life, settings.upload_quota_bytes)
-        self._disk = Disk(settings.uploads, settings.upload_reserve_bytes)
+        self._disk = UploadDisk(settings.uploads, settings.upload_reserve_bytes)
         self._world = engine.world
         self._duties = engine.outages
-        self.finisher = Finisher(self.uploads, self._disk, artifacts, handler)
+        self.finisher = UploadFinisher(self.uploads, self._disk, artifacts, handler)
         self._handler = handler
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, RequestBody] = {}
 
-    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> UploadWishes:
         """What the sender wants, in the words of the app that takes uploads; `NotAllowed` if none does."""
         if self._handler is None:
             raise NotAllowed("no app that is installed here takes uploads: `telecine doctor` lists the apps")
@@ -63,7 +63,7 @@ class Desk:
         return await self.uploads.add(new, await asyncio.to_thread(self._disk.room))
 
     @asynccontextmanager
-    async def slot(self, upload: Upload) -> AsyncIterator[Slot]:
+    async def slot(self, upload: Upload) -> AsyncIterator[UploadFile]:
         """Its file, for us alone; 423 while somebody else sends."""
         slot = await self._taken(upload)
         try:
@@ -71,18 +71,18 @@ class Desk:
         finally:
             slot.close()
 
-    async def _taken(self, upload: Upload) -> Slot:
+    async def _taken(self, upload: Upload) -> UploadFile:
         waits = 0
         while True:
             try:
                 return await asyncio.to_thread(self._disk.open, upload.id, create=not upload.received)
-            except Busy as error:
+            except UploadBusy as error:
                 line = self._lines.get(upload.id)
                 waits = waits + 1 if waits or (line is not None and line.gives_way()) else WAITS
                 if waits >= WAITS:
                     raise TusError(423, "locked", str(error), {"Retry-After": "2"}) from None
                 await asyncio.sleep(WAIT_SECONDS)
-            except Lost as error:
+            except UploadLost as error:
                 raise _lost(error) from None
 
     async def hush(self, upload_id: str) -> None:
@@ -93,16 +93,18 @@ class Desk:
                 return
             await asyncio.sleep(WAIT_SECONDS)
 
-    async def receive(self, house: House, receive: Receive, where: tuple[Upload, Slot, Checksum | None]) -> Line:
+    async def receive(
+        self, house: ServerContext, receive: Receive, where: tuple[Upload, UploadFile, Checksum | None]
+    ) -> RequestBody:
         """Take what comes on this line; the row says afterwards how much that was."""
         upload, slot, checksum = where
         at, running = self.finisher.hashes.pop(upload.id, (0, None))
         running = hashlib.sha256() if not upload.received else running if at == upload.received else None
-        line = self._lines[upload.id] = Line(receive, house.closing)
+        line = self._lines[upload.id] = RequestBody(receive, house.closing)
         slot.hashes = [running] if running is not None else []
         try:
-            upload = await Intake(self.uploads, upload, slot, checksum).take(line)
-        except Lost as error:
+            upload = await BodyWriter(self.uploads, upload, slot, checksum).take(line)
+        except UploadLost as error:
             raise _lost(error) from None
         finally:
             self._lines.pop(upload.id, None)
@@ -118,9 +120,9 @@ class Desk:
                 if gone:
                     await asyncio.to_thread(self._disk.unlink, upload_id)
                 return gone
-        except Busy:
+        except UploadBusy:
             return False
-        except Lost:
+        except UploadLost:
             return await self.uploads.drop(upload_id, expired=expired)
 
     # -- the duty --------------------------------------------------------------------------------------
@@ -158,14 +160,14 @@ class Desk:
                 states = await self.uploads.states([name])
                 if states.get(name) not in ("open", CHECKING):
                     await asyncio.to_thread(self._disk.unlink, name)
-        except (Busy, Lost, NotFound):
+        except (UploadBusy, UploadLost, NotFound):
             return
 
 
-def desk_of(house: House) -> Desk:
-    desk: Desk = house.rooms[ROOM]
+def desk_of(house: ServerContext) -> UploadService:
+    desk: UploadService = house.rooms[ROOM]
     return desk
 
 
-def _lost(error: Lost) -> TusError:
+def _lost(error: UploadLost) -> TusError:
     return TusError(410, "lost", f"{error}; begin a new upload, or ask the server that has it")

@@ -15,7 +15,7 @@ from telecine.api.http.routing import Router
 from telecine.api.worker.worker_state import Here, WorkerState
 from telecine.artifacts import Stored, key_for_lease
 from telecine.errors import Refused, Unreachable
-from telecine.facts import Kept, Lease
+from telecine.facts import KeptArtifact, Lease
 from telecine.wire.convert import brief_to, kept_from
 from telecine.wire.requests import ArtifactsRequest, KeepRequest, LeaseRequest
 from telecine.wire.responses import ArtifactsResponse, BriefResponse
@@ -64,7 +64,7 @@ async def keep(said: KeepRequest, who: Worker, state: Here) -> Response:
     return Response(status_code=204)
 
 
-async def _check(item: Kept, lease: Lease, state: WorkerState) -> None:
+async def _check(item: KeptArtifact, lease: Lease, state: WorkerState) -> None:
     """Its key is the one of this attempt, its bytes are there and as it says, and make sense to the flow."""
     if item.key != key_for_lease(lease, item.name):
         raise BadArtifact(f"{item.name!r} of task {lease.task_id} may not be kept under another attempt's key")
@@ -76,7 +76,7 @@ async def _check(item: Kept, lease: Lease, state: WorkerState) -> None:
         await inspect(lease, item, partial(_read, state))
 
 
-async def _read(state: WorkerState, kept: Kept) -> bytes:
+async def _read(state: WorkerState, kept: KeptArtifact) -> bytes:
     """Hashed here, unless this server has hashed these very bytes when they came."""
     artifacts, key, size = state.house.artifacts, kept.key or "", kept.size or 0
     known = state.received.get(key)
@@ -91,7 +91,7 @@ async def _read(state: WorkerState, kept: Kept) -> bytes:
     return data
 
 
-async def _stored(item: Kept, key: str, state: WorkerState) -> Stored:
+async def _stored(item: KeptArtifact, key: str, state: WorkerState) -> Stored:
     """Another server took the bytes, or this one was restarted since: they are read again.
 
     What went into a bucket by a link is believed in its hash until somebody reads it: whoever does checks it.

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import deque
 
-from telecine.api.http.context import House
+from telecine.api.http.context import ServerContext
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ Lanes = tuple[tuple[str, str], ...]
 
 
 class ClaimQueue:
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServerContext) -> None:
         self._house = house
         self._waiting: dict[Lanes, deque[asyncio.Future[None]]] = {}
         self._pumping: asyncio.Task[None] | None = None

@@ -15,7 +15,7 @@ from telecine.api.worker.release_gate import too_old
 from telecine.api.worker.worker_state import Here, WorkerState
 from telecine.engine.accounts.keys import Caller
 from telecine.errors import LeaseLost, Refused
-from telecine.facts import Answer, Done, Holding, Lease, Mode, Orders, TaskId, Word
+from telecine.facts import Done, HeldLease, Lease, LeaseOutcome, Mode, Orders, SettleReply, TaskId
 from telecine.wire.convert import answer_to, fact_from, holding_from, lease_to, line_from, orders_to, word_from
 from telecine.wire.requests import (
     ClaimRequest,
@@ -89,7 +89,7 @@ async def progress(said: ProgressRequest, who: Worker, state: Here) -> Response:
 
 
 async def _beat(
-    said: HeartbeatRequest | ProgressRequest, held: list[Holding], totals: Totals, who: Caller, state: WorkerState
+    said: HeartbeatRequest | ProgressRequest, held: list[HeldLease], totals: Totals, who: Caller, state: WorkerState
 ) -> OrdersResponse:
     known = await state.worker(who, said.worker)
     orders: Orders = await state.house.engine.beat(known.id, held, totals)
@@ -120,16 +120,16 @@ async def _log(lines: Sequence[LogLineMessage], who: Caller, state: WorkerState)
 @router.post("/complete", response_model=AnswerMessage, responses=LOST)
 async def complete(said: CompleteRequest, who: Worker, state: Here) -> Response:
     """The task has succeeded. Said again under the same token, it gets the same answer."""
-    return await _settled_one(Word(TaskId(said.task_id), said.token, fact_from(said)), who, state)
+    return await _settled_one(LeaseOutcome(TaskId(said.task_id), said.token, fact_from(said)), who, state)
 
 
 @router.post("/fail", response_model=AnswerMessage, responses=LOST)
 async def fail(said: FailRequest, who: Worker, state: Here) -> Response:
     """The task could not be done: it is tried again, or is an error, as its stage says."""
-    return await _settled_one(Word(TaskId(said.task_id), said.token, fact_from(said)), who, state)
+    return await _settled_one(LeaseOutcome(TaskId(said.task_id), said.token, fact_from(said)), who, state)
 
 
-async def _settled_one(word: Word, who: Caller, state: WorkerState) -> Response:
+async def _settled_one(word: LeaseOutcome, who: Caller, state: WorkerState) -> Response:
     [found] = await _settled([word], who, state)
     if not found.accepted:
         raise LeaseLost(word.task_id, word.token, found.code)
@@ -146,10 +146,12 @@ async def settle(said: SettleRequest, who: Worker, state: Here) -> Response:
 async def release(said: ReleaseRequest, who: Worker, state: Here) -> Response:
     """Give tasks back unharmed."""
     fact = fact_from(ReleasedMessage(reason=said.reason))
-    return _answered(await _settled([Word(TaskId(task), token, fact) for task, token in said.leases], who, state))
+    return _answered(
+        await _settled([LeaseOutcome(TaskId(task), token, fact) for task, token in said.leases], who, state)
+    )
 
 
-async def _settled(words: Sequence[Word], who: Caller, state: WorkerState) -> list[Answer]:
+async def _settled(words: Sequence[LeaseOutcome], who: Caller, state: WorkerState) -> list[SettleReply]:
     """What is not this key's is refused like what nobody holds: nobody learns which it was."""
     _check_facts(words, state.house.own_facts)
     mine = await state.owned(who, ((word.task_id, word.token) for word in words))
@@ -158,17 +160,17 @@ async def _settled(words: Sequence[Word], who: Caller, state: WorkerState) -> li
     return [
         next(given)
         if (word.task_id, word.token) in mine
-        else Answer(word.task_id, word.token, accepted=False, code="lease_lost")
+        else SettleReply(word.task_id, word.token, accepted=False, code="lease_lost")
         for word in words
     ]
 
 
-def _check_facts(words: Sequence[Word], own: frozenset[str]) -> None:
+def _check_facts(words: Sequence[LeaseOutcome], own: frozenset[str]) -> None:
     for word in words:
         said = (word.fact.facts or {}) if isinstance(word.fact, Done) else {}
         if bad := next((name for name in said if name in own), None):
             raise BadFact(f"task {word.task_id}: {bad!r} is not for workers to say")
 
 
-def _answered(found: Sequence[Answer]) -> Response:
+def _answered(found: Sequence[SettleReply]) -> Response:
     return answer(SettleResponse(answers=[answer_to(one) for one in found]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from telecine.api.http.context import House, house_of
+from telecine.api.http.context import ServerContext, house_of
 from telecine.api.worker.background_hashes import BackgroundHashes
 from telecine.api.worker.claim_queue import ClaimQueue
 from telecine.engine.leases.remote_workers import RemoteWorker, RemoteWorkers
@@ -49,7 +49,7 @@ class LatestCache(OrderedDict[K, V], Generic[K, V]):
 
 
 class WorkerState:
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServerContext) -> None:
         self.house = house
         self.remotes = RemoteWorkers(house.engine)
         self.claim_queue = ClaimQueue(house)

@@ -12,14 +12,14 @@ from telecine.apps.transcode.names import KIND, MOVED, NAME, STATUSES
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from telecine.api.http.context import Lender
+    from telecine.api.http.context import SourceLender
     from telecine.api.openapi.notes import ApiNotes
     from telecine.apps.transcode.client import Videos
     from telecine.apps.transcode.spec import TranscodeSpec
-    from telecine.apps.transcode.stages.inspection import Inspection
+    from telecine.apps.transcode.stages.inspection import SegmentInspector
     from telecine.apps.transcode.videos.from_upload import FilmUploads
-    from telecine.apps.transcode.videos.source_policy import Allowing
-    from telecine.cli.commands.doctor_disk import Check
+    from telecine.apps.transcode.videos.source_policy import SourcePolicy
+    from telecine.cli.commands.doctor_disk import DoctorCheck
     from telecine.facts import Json
     from telecine.flow import Flow
     from telecine.settings import Settings
@@ -49,13 +49,13 @@ def _check(spec: Json, settings: Settings) -> None:
     check_source(wanted.source, settings.allow_private_sources)
 
 
-def _policy(parts: Parts) -> Allowing:
-    from telecine.apps.transcode.videos.source_policy import Allowing
+def _policy(parts: Parts) -> SourcePolicy:
+    from telecine.apps.transcode.videos.source_policy import SourcePolicy
     from telecine.media.ladders.ladder_spec import check_ladders
 
     settings = parts.settings
     check_ladders(settings.ladder, settings.ladders)
-    return Allowing(
+    return SourcePolicy(
         settings.source_folders,
         settings.ladders,
         parts.engine.uploads().find,
@@ -64,13 +64,13 @@ def _policy(parts: Parts) -> Allowing:
     )
 
 
-def _inspector(parts: Parts) -> Inspection:
-    from telecine.apps.transcode.stages.inspection import Inspection
+def _inspector(parts: Parts) -> SegmentInspector:
+    from telecine.apps.transcode.stages.inspection import SegmentInspector
 
-    return Inspection(parts.engine.brief, parts.engine.artifacts)
+    return SegmentInspector(parts.engine.brief, parts.engine.artifacts)
 
 
-def _lender() -> Lender:
+def _lender() -> SourceLender:
     from telecine.apps.transcode.stages.source_lending import lend
 
     return lend
@@ -82,7 +82,7 @@ def _commands() -> Mapping[str, Sequence[Any]]:
     return {"Media": (transcode_command.transcode, videos_command.videos, videos_command.video, sample.sample)}
 
 
-def _doctor(settings: Settings, world: World) -> AsyncIterator[Check]:
+def _doctor(settings: Settings, world: World) -> AsyncIterator[DoctorCheck]:
     from telecine.apps.transcode.cli.doctor_media import examine_media
 
     return examine_media(settings, world)
@@ -128,9 +128,9 @@ def _background(parts: Parts) -> AbstractAsyncContextManager[None]:
 def _cleanup(parts: Parts) -> Callable[[], Awaitable[int]] | None:
     if not parts.settings.cleanup_partial_on_failure:
         return None
-    from telecine.apps.transcode.videos.failed_cleanup import Tidying
+    from telecine.apps.transcode.videos.failed_cleanup import FailedCleanup
 
-    return Tidying(parts.engine).look
+    return FailedCleanup(parts.engine).look
 
 
 app = App(

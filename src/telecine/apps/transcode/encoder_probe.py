@@ -11,7 +11,7 @@ from typing import Any
 from telecine.errors import ChildFailed
 from telecine.facts import Json
 from telecine.flow import CHILD
-from telecine.media.ladders.encoder_families import FAMILIES, Family, trial
+from telecine.media.ladders.encoder_families import FAMILIES, EncoderFamily, trial
 from telecine.media.orders import plain_order
 from telecine.worker.media.media_child import ChildOptions, media_child
 from telecine.world import World
@@ -22,19 +22,19 @@ log = logging.getLogger(__name__)
 DEVICES = ("dri/renderD*", "nvidia[0-9]*", "kfd")
 
 
-def possible(devices: Path = Path("/dev")) -> list[Family]:
+def possible(devices: Path = Path("/dev")) -> list[EncoderFamily]:
     """The families in hardware that may be here, if there is hardware at all."""
     if not any(found for pattern in DEVICES for found in devices.glob(pattern)):
         return []
     return [family for family in FAMILIES.values() if family.hardware]
 
 
-async def labels_of(families: Iterable[Family], world: World) -> tuple[str, ...]:
+async def labels_of(families: Iterable[EncoderFamily], world: World) -> tuple[str, ...]:
     """The labels of those that encode."""
     return tuple([one.label for one in families if one.label is not None and await encodes(one, world)])
 
 
-async def encodes(family: Family, world: World) -> bool:
+async def encodes(family: EncoderFamily, world: World) -> bool:
     """Whether this family encodes here; if not, the log says why."""
     try:
         await said_to(trial(family.name), world)

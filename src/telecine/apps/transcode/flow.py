@@ -16,7 +16,7 @@ from traceback import format_exception
 from typing import Any
 
 from telecine.apps.transcode.names import NAME
-from telecine.apps.transcode.options import Options
+from telecine.apps.transcode.options import TranscodeOptions
 from telecine.apps.transcode.plan import PICTURES
 from telecine.apps.transcode.stages.encode import encode_chunk, encode_track
 from telecine.apps.transcode.stages.encode_tasks import fall_back, open_encoder
@@ -33,10 +33,10 @@ from telecine.flow import Bench, Flow
 _PLANNING: dict[str, Any] = {"phase": "planning", "stall": 60.0, "version": PICTURES}
 _FETCHING: dict[str, Any] = {"phase": "downloading_inputs", "stall": 120.0, "version": PICTURES}
 _SOUND: dict[str, Any] = {"fan_out": True, "stall": 120.0, "version": PICTURES}
-Work = Callable[[Bench, Options], Awaitable[Outcome]]
+Work = Callable[[Bench, TranscodeOptions], Awaitable[Outcome]]
 
 
-def transcode_flow(options: Options) -> Flow:
+def transcode_flow(options: TranscodeOptions) -> Flow:
     """The flow with its options bound to its handlers."""
     flow = Flow(NAME)
 
@@ -69,7 +69,7 @@ def transcode_flow(options: Options) -> Flow:
     return flow
 
 
-async def spoken(work: Work, bench: Bench, options: Options) -> Outcome:
+async def spoken(work: Work, bench: Bench, options: TranscodeOptions) -> Outcome:
     """What media errors mean for the task: some will not be cured by another try."""
     try:
         return await work(bench, options)

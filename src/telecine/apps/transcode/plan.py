@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from telecine.media.orders import Init, Rung, Timing, Track
+from telecine.media.orders import AudioTrackOrder, Init, Rung, Timing
 from telecine.media.source import Picture, Sound
 
 # Version of the stages that look at the source and make pictures and sound. It changes with what pictures look like,
@@ -14,7 +14,7 @@ PICTURES = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class SourceLocation:
     """Where workers read the source: a file in place, which must stay as it is, an upload, or what `fetch` kept."""
 
     path: str | None = None
@@ -26,10 +26,10 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sounding:
+class AudioPlan:
     """One audio track: what it is made of, and what it becomes."""
 
-    track: Track
+    track: AudioTrackOrder
     sound: Sound
     start: int  # PTS of the film's first moment, in the stream's time base
     default: bool = False
@@ -42,10 +42,10 @@ class SkippedRung:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TranscodePlan:
     """What is made of the source. A film without pictures has a grid of milliseconds."""
 
-    origin: Origin
+    origin: SourceLocation
     format: str
     picture: Picture | None
     timing: Timing
@@ -53,7 +53,7 @@ class Plan:
     borders: tuple[Fraction, ...]  # when each segment begins, in seconds
     rungs: tuple[Rung, ...]
     skipped: tuple[SkippedRung, ...]
-    sounds: tuple[Sounding, ...]
+    sounds: tuple[AudioPlan, ...]
     inits: dict[str, Init]  # by rung or track; `path` is the artifact's name
     init_stage: str = "fetch"  # whose inits of pictures count
     video_stage: str = "video"  # and whose segments: what another encoder had made is left aside

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from telecine.apps import FlowContext
-from telecine.apps.transcode.options import Options
-from telecine.media.inputs import Gate
-from telecine.media.limits import Bounds
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.media.inputs import InputPolicy
+from telecine.media.limits import SourceBounds
 from telecine.settings import Settings, cores
 
 
-def bounds_of(settings: Settings) -> Bounds:
+def bounds_of(settings: Settings) -> SourceBounds:
     """What a source may be at most."""
-    return Bounds(
+    return SourceBounds(
         source_bytes=settings.max_source_bytes,
         seconds=settings.max_source_seconds,
         pixels=settings.max_pixels,
@@ -19,10 +19,10 @@ def bounds_of(settings: Settings) -> Bounds:
     )
 
 
-def options_from(context: FlowContext) -> Options:
+def options_from(context: FlowContext) -> TranscodeOptions:
     """The options that the settings of a worker make."""
     settings = context.settings
-    return Options(
+    return TranscodeOptions(
         ladder=settings.ladder,
         ladders=settings.ladders,
         segment_seconds=settings.segment_seconds,
@@ -30,7 +30,7 @@ def options_from(context: FlowContext) -> Options:
         damaged=settings.damaged,
         threads=settings.codec_threads or max(1, cores() // settings.slots),
         bounds=bounds_of(settings),
-        gate=Gate(
+        gate=InputPolicy(
             most_bytes=settings.max_source_bytes,
             private=settings.allow_private_sources,
             bucket=context.open_bucket,

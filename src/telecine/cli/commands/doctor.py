@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telecine.cli import format
-from telecine.cli.commands.doctor_disk import Check, examine_folder, examine_privacy, is_folder
+from telecine.cli.commands.doctor_disk import DoctorCheck, examine_folder, examine_privacy, is_folder
 from telecine.cli.common import AsJson, Database, perform, settings_for
 from telecine.errors import TelecineError
 from telecine.facts import MINUTE, SECOND, Millis
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from telecine.wiring import Parts
     from telecine.wiring.database import DatabaseVitals
 
-MOST_OFFSET: Millis = 2 * SECOND
-MOST_TRANSACTION: Millis = 5 * MINUTE
+MAX_OFFSET: Millis = 2 * SECOND
+MAX_TRANSACTION: Millis = 5 * MINUTE
 PULSES = 10
 AUDIT_SECONDS = 10.0
 MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "wrong": ("✗", "red")}
@@ -52,7 +52,7 @@ def _sum(seen: Counter[str]) -> str:
     return f"Nothing is wrong; {counted(seen['warning'], 'warning')}." if seen["warning"] else "All is well."
 
 
-def _print(check: Check) -> None:
+def _print(check: DoctorCheck) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -65,12 +65,12 @@ def _print(check: Check) -> None:
     format.console().print(line)
 
 
-async def examine(database: str | None) -> AsyncIterator[Check]:
+async def examine(database: str | None) -> AsyncIterator[DoctorCheck]:
     """All checks, in the order in which one depends on the other."""
     try:
         loaded = settings_for(database)
     except TelecineError as error:
-        yield Check("settings", "wrong", str(error))
+        yield DoctorCheck("settings", "wrong", str(error))
         return
     yield _settings(loaded)
     yield examine_folder("scratch", loaded.settings.scratch)
@@ -85,13 +85,13 @@ async def examine(database: str | None) -> AsyncIterator[Check]:
         yield check
 
 
-def _settings(loaded: Loaded) -> Check:
+def _settings(loaded: Loaded) -> DoctorCheck:
     places = sorted({place for place in loaded.sources.values() if place != "default"})
     chosen = sum(place != "default" for place in loaded.sources.values())
-    return Check("settings", "ok", f"{chosen} set by {', '.join(places)}" if chosen else "all by default")
+    return DoctorCheck("settings", "ok", f"{chosen} set by {', '.join(places)}" if chosen else "all by default")
 
 
-async def _artifacts(settings: Settings) -> Check:
+async def _artifacts(settings: Settings) -> DoctorCheck:
     """Can something be stored there, read back and deleted? A folder that is not there yet is not made for it."""
     place = settings.artifacts_url
     local = None if "://" in place and not place.startswith("file://") else Path(place.removeprefix("file://"))
@@ -102,14 +102,14 @@ async def _artifacts(settings: Settings) -> Check:
     try:
         took = await try_artifacts(open_artifacts(settings))
     except TelecineError as error:
-        return Check("artifacts", "wrong", f"{settings.shown('artifacts_url')}: {error}")
+        return DoctorCheck("artifacts", "wrong", f"{settings.shown('artifacts_url')}: {error}")
     if local is None:
         said = f"{settings.shown('artifacts_url')}: a file was stored, read and deleted in {format.span(took)}"
-        return Check("artifacts", "ok", said)
+        return DoctorCheck("artifacts", "ok", said)
     return examine_folder("artifacts", local)
 
 
-async def _database(settings: Settings) -> AsyncIterator[Check]:
+async def _database(settings: Settings) -> AsyncIterator[DoctorCheck]:
     from telecine.wiring import open_engine
     from telecine.wiring.database import database_vitals
 
@@ -122,7 +122,7 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
             before = time.time()  # noqa: TID251 - the one place where this machine's clock is looked at
             signs = await database_vitals(parts)
             offset = signs.now - round((before + time.time()) / 2 * SECOND)  # noqa: TID251 - the same
-            yield Check("database", "ok", f"{signs.product}, {format.size(signs.bytes)}, {address}")
+            yield DoctorCheck("database", "ok", f"{signs.product}, {format.size(signs.bytes)}, {address}")
             yield _durability(signs)
             yield _clock(offset)
             yield _oldest(signs)
@@ -131,10 +131,10 @@ async def _database(settings: Settings) -> AsyncIterator[Check]:
             async for check in _inside(parts):
                 yield check
     except TelecineError as error:
-        yield Check("database", "wrong", f"{error} ({address})")
+        yield DoctorCheck("database", "wrong", f"{error} ({address})")
 
 
-def _not_yet(settings: Settings) -> Check | None:
+def _not_yet(settings: Settings) -> DoctorCheck | None:
     """A SQLite file that is not there is no fault where it can be made: whoever brings work makes it."""
     from telecine.wiring import sqlite_path
     from telecine.wiring.database import is_sqlite
@@ -145,51 +145,51 @@ def _not_yet(settings: Settings) -> Check | None:
     place = examine_folder("database", path.parent)
     if place.verdict == "wrong":
         return place
-    return Check("database", "ok", f"there is none yet at {path}; the first job, or `telecine migrate`, makes it")
+    return DoctorCheck("database", "ok", f"there is none yet at {path}; the first job, or `telecine migrate`, makes it")
 
 
-def _durability(signs: DatabaseVitals) -> Check:
+def _durability(signs: DatabaseVitals) -> DoctorCheck:
     sqlite = signs.product.startswith("SQLite")
     pages = f"journal_mode={signs.whole_pages}" if sqlite else f"full_page_writes={signs.whole_pages}"
     commit = f"synchronous={signs.synchronous}" if sqlite else f"synchronous_commit={signs.synchronous}"
     said = ", ".join([commit, pages] if sqlite else [commit, f"fsync={signs.fsync}", pages])
     if signs.is_durable:
-        return Check("durability", "ok", said)
-    return Check("durability", "wrong", f"{said}: a power cut may take what was acknowledged")
+        return DoctorCheck("durability", "ok", said)
+    return DoctorCheck("durability", "wrong", f"{said}: a power cut may take what was acknowledged")
 
 
-def _clock(offset: Millis) -> Check:
-    if abs(offset) <= MOST_OFFSET:
-        return Check("clock", "ok", f"the database's is {offset:+d} ms from this machine's")
+def _clock(offset: Millis) -> DoctorCheck:
+    if abs(offset) <= MAX_OFFSET:
+        return DoctorCheck("clock", "ok", f"the database's is {offset:+d} ms from this machine's")
     which = "ahead of" if offset > 0 else "behind"
     found = f"the database's is {format.span(abs(offset))} {which} this machine's; the database's counts"
-    return Check("clock", "warning", found)
+    return DoctorCheck("clock", "warning", found)
 
 
-def _oldest(signs: DatabaseVitals) -> Check:
+def _oldest(signs: DatabaseVitals) -> DoctorCheck:
     if signs.oldest is None:
-        return Check("transactions", "ok", "none is open for long")
+        return DoctorCheck("transactions", "ok", "none is open for long")
     found = f"the oldest is open for {format.span(signs.oldest)}"
-    if signs.oldest > MOST_TRANSACTION:
-        return Check("transactions", "wrong", f"{found}: it holds up events and keeps dead rows alive")
-    return Check("transactions", "ok", found)
+    if signs.oldest > MAX_TRANSACTION:
+        return DoctorCheck("transactions", "wrong", f"{found}: it holds up events and keeps dead rows alive")
+    return DoctorCheck("transactions", "ok", found)
 
 
-async def _inside(parts: Parts) -> AsyncIterator[Check]:
+async def _inside(parts: Parts) -> AsyncIterator[DoctorCheck]:
     """What needs our tables."""
     from telecine.wiring import schema_of
 
     try:
-        yield Check("schema", "ok", f"version {await schema_of(parts)}")
+        yield DoctorCheck("schema", "ok", f"version {await schema_of(parts)}")
     except TelecineError as error:
-        yield Check("schema", "wrong", str(error))
+        yield DoctorCheck("schema", "wrong", str(error))
         return
     yield await _wakeups(parts)
     yield await _pulse(parts)
     yield await _audit(parts)
 
 
-async def _redis(parts: Parts) -> Check:
+async def _redis(parts: Parts) -> DoctorCheck:
     """Is it there? Only `redis` needs it, and only to begin."""
     from telecine.wiring.bells import redis_of
 
@@ -198,28 +198,28 @@ async def _redis(parts: Parts) -> Check:
     place = settings.shown("redis_url")
     pulse = await bell.ping()
     if pulse is not None:
-        return Check("redis", "ok", f"Redis {pulse.version}, answers in {pulse.milliseconds:.1f} ms, {place}")
+        return DoctorCheck("redis", "ok", f"Redis {pulse.version}, answers in {pulse.milliseconds:.1f} ms, {place}")
     silent = f"{place} does not answer ({bell.vitals().last_error})"
     if settings.queue_mode == "redis":
-        return Check("redis", "wrong", f"{silent}: nothing starts without it while queue_mode is `redis`")
-    return Check("redis", "warning", f"{silent}: the database carries the wake-ups until it does")
+        return DoctorCheck("redis", "wrong", f"{silent}: nothing starts without it while queue_mode is `redis`")
+    return DoctorCheck("redis", "warning", f"{silent}: the database carries the wake-ups until it does")
 
 
-async def _wakeups(parts: Parts) -> Check:
+async def _wakeups(parts: Parts) -> DoctorCheck:
     from telecine.wiring import wakeups_work
 
     works = await wakeups_work(parts)
     if works is None:
-        return Check("wake-ups", "ok", "by looking at the file")
+        return DoctorCheck("wake-ups", "ok", "by looking at the file")
     if works:
-        return Check("wake-ups", "ok", "LISTEN hears NOTIFY")
+        return DoctorCheck("wake-ups", "ok", "LISTEN hears NOTIFY")
     found = (
         f"LISTEN hears nothing (a transaction pooler?): workers look every {parts.settings.poll_seconds:g} s instead"
     )
-    return Check("wake-ups", "warning", found)
+    return DoctorCheck("wake-ups", "warning", found)
 
 
-async def _pulse(parts: Parts) -> Check:
+async def _pulse(parts: Parts) -> DoctorCheck:
     """Without a pulse nobody brings lost work back."""
     pulse = await parts.engine.queries.pulse()
     stats = await parts.engine.queries.stats()
@@ -227,16 +227,16 @@ async def _pulse(parts: Parts) -> Check:
     fleet = f"{counted(stats.workers, 'worker')}, {running} running, {waiting} waiting"
     silent = pulse.now - pulse.swept_at
     if silent <= max(parts.engine.lease, PULSES * parts.settings.sweep_seconds * SECOND):
-        return Check("pulse", "ok", f"swept {format.span(silent)} ago; {fleet}")
+        return DoctorCheck("pulse", "ok", f"swept {format.span(silent)} ago; {fleet}")
     since = f"nobody has swept for {format.span(silent)}" if pulse.swept_at else "nobody has ever swept"
     if running:
-        return Check("pulse", "wrong", f"{since} while work is under way ({fleet}): start a worker")
+        return DoctorCheck("pulse", "wrong", f"{since} while work is under way ({fleet}): start a worker")
     if waiting:
-        return Check("pulse", "warning", f"{since} while work waits ({fleet}): start a worker")
-    return Check("pulse", "ok", f"{since}, and nothing waits")
+        return DoctorCheck("pulse", "warning", f"{since} while work waits ({fleet}): start a worker")
+    return DoctorCheck("pulse", "ok", f"{since}, and nothing waits")
 
 
-async def _audit(parts: Parts) -> Check:
+async def _audit(parts: Parts) -> DoctorCheck:
     """Compare everything that is stored twice, for as long as a person likes to wait."""
     from telecine.engine.maintenance.audit import AuditFinding, AuditPosition
 
@@ -249,6 +249,6 @@ async def _audit(parts: Parts) -> Check:
         place = found.next
     if findings:
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        return Check("audit", "wrong", f"{findings[0].message}{more}")
+        return DoctorCheck("audit", "wrong", f"{findings[0].message}{more}")
     whole = "every" if place is None else f"in the first {AUDIT_SECONDS:g} s every"
-    return Check("audit", "ok", f"{whole} derived column that was looked at is right")
+    return DoctorCheck("audit", "ok", f"{whole} derived column that was looked at is right")

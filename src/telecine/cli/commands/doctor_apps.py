@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from telecine.apps.installed import installed
-from telecine.cli.commands.doctor_disk import Check
+from telecine.cli.commands.doctor_disk import DoctorCheck
 from telecine.errors import TelecineError
 from telecine.plural import counted
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from telecine.world import World
 
 
-async def examine_apps(settings: Settings, world: World) -> AsyncIterator[Check]:
+async def examine_apps(settings: Settings, world: World) -> AsyncIterator[DoctorCheck]:
     """Everything that an app makes is made once, so that a fault is found here and not in production."""
     known = installed()
     for app in known.apps:
-        yield Check("app", "ok", _about(app))
+        yield DoctorCheck("app", "ok", _about(app))
     for sentence in (*known.faults, *_faults(settings)):
-        yield Check("app", "wrong", sentence)
+        yield DoctorCheck("app", "wrong", sentence)
     for app in known.apps:
         if app.doctor is None:
             continue
@@ -31,7 +31,7 @@ async def examine_apps(settings: Settings, world: World) -> AsyncIterator[Check]
             async for check in app.doctor(settings, world):
                 yield check
         except Exception as error:
-            yield Check("app", "wrong", f"the checks of app {app.name} failed: {type(error).__name__}: {error}")
+            yield DoctorCheck("app", "wrong", f"the checks of app {app.name} failed: {type(error).__name__}: {error}")
 
 
 def _about(app: App) -> str:

@@ -16,11 +16,11 @@ from telecine.private_files import FOLDER, HOME, companions, is_open_to_others
 if TYPE_CHECKING:
     from telecine.settings import Settings
 
-LEAST_FREE = 1_000_000_000
+MIN_FREE = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """What was looked at and how it is; only `wrong` makes the doctor's exit code 1."""
 
     name: str
@@ -28,7 +28,7 @@ class Check:
     finding: str
 
 
-def examine_privacy(settings: Settings) -> Check:
+def examine_privacy(settings: Settings) -> DoctorCheck:
     """The database of one machine holds the secret that signs links: nobody else may read it."""
     from telecine.wiring import sqlite_path
     from telecine.wiring.database import is_sqlite
@@ -39,11 +39,13 @@ def examine_privacy(settings: Settings) -> Check:
         ours += [path, *companions(path)]
     found = [path for path in ours if is_open_to_others(path)]
     if not found:
-        return Check("privacy", "ok", "nobody else on this machine may read the state in files")
+        return DoctorCheck("privacy", "ok", "nobody else on this machine may read the state in files")
     names = " ".join(map(str, found))
     mine = all(path.stat().st_uid == os.geteuid() for path in found)
     hint = "the next command that opens it ends that" if mine else "its owner must end that"
-    return Check("privacy", "warning" if mine else "wrong", f"others may read {names}: `chmod go= {names}`; {hint}")
+    return DoctorCheck(
+        "privacy", "warning" if mine else "wrong", f"others may read {names}: `chmod go= {names}`; {hint}"
+    )
 
 
 def is_folder(path: Path) -> bool:
@@ -71,13 +73,13 @@ def _try_folder(path: Path) -> int:
                 folder.rmdir()
 
 
-def examine_folder(name: str, path: Path) -> Check:
+def examine_folder(name: str, path: Path) -> DoctorCheck:
     """Can a worker of this user write there, and is there room? What is made for the trial is removed."""
     try:
         free = _try_folder(path.absolute())
     except OSError as error:
-        return Check(name, "wrong", f"{path} is not writable: {error.strerror or error}")
+        return DoctorCheck(name, "wrong", f"{path} is not writable: {error.strerror or error}")
     room = f"{path}, {format.size(free)} free"
-    if free < LEAST_FREE:
-        return Check(name, "warning", f"{room}: that is little")
-    return Check(name, "ok", room)
+    if free < MIN_FREE:
+        return DoctorCheck(name, "warning", f"{room}: that is little")
+    return DoctorCheck(name, "ok", room)

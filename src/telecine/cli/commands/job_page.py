@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from telecine.client import Client
     from telecine.engine.queries.view_models import JobView, StageView, Waiting
 
-MOST_FILES = 20
+MAX_FILES = 20
 SOON = 2 * SECOND
-MOST_RESULTS = 10
-MOST_WARNINGS = 5
+MAX_RESULTS = 10
+MAX_WARNINGS = 5
 
 
 async def reasons_of(client: Client, view: JobView) -> dict[str, Waiting]:
@@ -122,7 +122,7 @@ def _error(view: JobView) -> list[RenderableType]:
 
 def _warnings(view: JobView) -> list[RenderableType]:
     lines: list[RenderableType] = []
-    for problem in view.warnings[:MOST_WARNINGS]:
+    for problem in view.warnings[:MAX_WARNINGS]:
         place = f"{problem.stage}[{problem.position}]"
         lines.append(
             Text.assemble(("warning ", "yellow"), f"{place} {problem.code}: {format.short(problem.message, 200)}")
@@ -137,10 +137,10 @@ def _results(view: JobView) -> list[RenderableType]:
         return []
     many = {stage.name for stage in view.stages if stage.fan_out}
     table = format.table("result of", "")
-    for result in view.results[:MOST_RESULTS]:
+    for result in view.results[:MAX_RESULTS]:
         place = f"{result.stage}[{result.position}]" if result.stage in many else result.stage
         table.add_row(place, format.short(format.compact(result.value), 400))
-    more = len(view.results) - MOST_RESULTS
+    more = len(view.results) - MAX_RESULTS
     return [
         Text(),
         table,
@@ -152,7 +152,7 @@ def _files(view: JobView) -> list[RenderableType]:
     if not view.outputs:
         return []
     table = format.table("file", "stage", "size", "key", right=["size"])
-    for file in view.outputs[:MOST_FILES]:
+    for file in view.outputs[:MAX_FILES]:
         table.add_row(file.name, file.stage, format.size(file.size), format.dim(file.key))
-    more = view.output_count - min(MOST_FILES, len(view.outputs))
+    more = view.output_count - min(MAX_FILES, len(view.outputs))
     return [Text(), table, *([format.dim(f"and {counted(more, 'more file')}")] if more else [])]

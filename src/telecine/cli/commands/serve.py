@@ -13,7 +13,7 @@ from telecine.cli.common import AsJson, Database, perform, settings_for
 if TYPE_CHECKING:
     from telecine.engine.accounts.keys import KeyView
     from telecine.facts import Instant
-    from telecine.wiring.server import Serving
+    from telecine.wiring.server import ServerAddresses
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, typer.Option(min=0, max=65_535, help="Port; 0: any.", show_default="8484")]
@@ -50,7 +50,7 @@ def serve(
     settings = settings_for(database, given).settings
     log_to_stderr(settings.log_level, settings.log_format)
 
-    def ready(serving: Serving) -> None:
+    def ready(serving: ServerAddresses) -> None:
         if as_json:
             format.print_line(asdict(serving))
             return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from telecine.engine.queries.view_models import JobLine, JobView, Waiting
     from telecine.facts import Instant
 
-MOST_JOBS = 30
+MAX_JOBS = 30
 LOOK_SECONDS = 0.5
 SETTLE_SECONDS = 2.0
 FRAMES = 8
@@ -206,7 +206,7 @@ async def _follow_all(client: Client) -> None:
 
     with Live(console=format.console(), refresh_per_second=FRAMES) as live:
         while True:
-            page = await client.jobs(status="open", limit=MOST_JOBS)
+            page = await client.jobs(status="open", limit=MAX_JOBS)
             stats = await client.views.stats()
             live.update(_open_jobs(page.items, _summary(stats), await client.now()))
             await asyncio.sleep(LOOK_SECONDS)

@@ -17,7 +17,7 @@ from telecine.engine.events.stage_starts import StageStarts
 from telecine.engine.events.stream import AT_ONCE, Event, Reset, Stream
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.queries.job_lists import lines
-from telecine.engine.queries.live_progress import Moving, Standing, moving, standing, valid_keys
+from telecine.engine.queries.live_progress import Moving, OwnerCounts, moving, standing, valid_keys
 from telecine.engine.queries.view_models import JobLine, Subject
 from telecine.facts import Instant, Json
 from telecine.store import Ask, Row, Rows, Steps, Store
@@ -110,7 +110,7 @@ class Announcer:
         found = await self._store.read(lambda: lines([job_id], self._graph_cache))
         return found[0] if found else None
 
-    async def standing(self, owner: str, most: int) -> Standing:
+    async def standing(self, owner: str, most: int) -> OwnerCounts:
         """How one owner's jobs stand."""
         return await self._store.read(lambda: standing(owner, most))
 

@@ -20,7 +20,7 @@ Act = Callable[[OwnedJob], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class BulkRefusal:
     """Why one job was left as it was."""
 
     id: int
@@ -37,7 +37,7 @@ class Sum:
 
     matched: int
     changed: int
-    refused: tuple[Refusal, ...]
+    refused: tuple[BulkRefusal, ...]
     next: str | None = None
 
 
@@ -47,7 +47,7 @@ async def on_each(store: Store, ids: Sequence[int], sees: str | None, act: Act) 
     known = await store.read(lambda: owners(wanted, sees)) if wanted else {}
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def one(job_id: int) -> bool | Refusal:
+    async def one(job_id: int) -> bool | BulkRefusal:
         async with turns:
             try:
                 if job_id not in known:
@@ -57,11 +57,11 @@ async def on_each(store: Store, ids: Sequence[int], sees: str | None, act: Act) 
             except StoreError:
                 raise  # nothing is known about this one, nor would the others fare better
             except TelecineError as error:
-                return Refusal(job_id, error.code, str(error))
+                return BulkRefusal(job_id, error.code, str(error))
 
     results = await asyncio.gather(*(one(job_id) for job_id in wanted))
     return Sum(
         matched=len(known),
         changed=sum(result is True for result in results),
-        refused=tuple(result for result in results if isinstance(result, Refusal)),
+        refused=tuple(result for result in results if isinstance(result, BulkRefusal)),
     )

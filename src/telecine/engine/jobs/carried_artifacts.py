@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from telecine.facts import Done, Fact, Failed, Word
+from telecine.facts import Done, Fact, Failed, LeaseOutcome
 from telecine.store import Ask, Row, Steps
 
 Carried = Mapping[int, tuple[str, str]]  # artifact -> the subject that it was published for
 NOTHING: Carried = {}
 
 
-def hold(words: Sequence[Word]) -> Steps[Carried]:
+def hold(words: Sequence[LeaseOutcome]) -> Steps[Carried]:
     """The artifacts that these words carry over, as far as they are there."""
     ids = {id_ for word in words if isinstance(word.fact, Done) for id_ in word.fact.carry}
     if not ids:

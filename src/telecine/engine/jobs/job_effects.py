@@ -118,7 +118,7 @@ class JobChange:
 def close_job(ledger: Ledger, graph: Graph, before: Stages, change: JobChange) -> None:
     """Ask what becomes of the job, and put it into the ledger."""
     job, job_id = change.job, change.job["id"]
-    was = Standing(job["status"], job["phase"], bool(job["failing"]), bool(job["stopped"]), job["warnings"])
+    was = JobStanding(job["status"], job["phase"], bool(job["failing"]), bool(job["stopped"]), job["warnings"])
     now = was._replace(failing=change.failing, stopped=change.stopped, warnings=change.warnings)
     flags = Flags(bool(job["cancel_asked"]), frozenset(change.skip))
     effect = effect_of(graph, (before, tuple(change.rows)), (was, now), flags)
@@ -139,7 +139,7 @@ def close_job(ledger: Ledger, graph: Graph, before: Stages, change: JobChange) -
         ledger.say(f"job.{effect.ended}", job_id, warned if change.error is None else dumps(change.error))
 
 
-class Standing(NamedTuple):
+class JobStanding(NamedTuple):
     """The columns of a job that its tasks can move."""
 
     status: str
@@ -166,7 +166,7 @@ class Effect(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def effect_of(graph: Graph, rows: tuple[Stages, Stages], job: tuple[Standing, Standing], flags: Flags) -> Effect:
+def effect_of(graph: Graph, rows: tuple[Stages, Stages], job: tuple[JobStanding, JobStanding], flags: Flags) -> Effect:
     """Pure: the rows to write for a job whose stages went from `rows[0]` to `rows[1]`, tasks counted in."""
     (before, counted_in), (was, now) = rows, job
     halted = flags.cancelled or now.failing

@@ -26,7 +26,7 @@ class Alike(NamedTuple):
     plain: bool  # nothing is known of it but owner and spec, and it is due at once
 
 
-class NewJob(NamedTuple):
+class NewJobRows(NamedTuple):
     """What is a new job's own. `waits`: for how many others, None for none."""
 
     id: int
@@ -71,10 +71,10 @@ class JobBatch:
             self.lanes |= begun.lanes
             whole = alone and len(self._jobs) == 1
             if len(jobs) == 1 and alike.plain and begun.lone is not None:
-                job = NewJob(*jobs[0])
+                job = NewJobRows(*jobs[0])
                 yield begun.write(job.id, job.owner, job.spec, whole=whole)
                 continue
-            lists = dict(zip(NewJob._fields, zip(*jobs, strict=True), strict=True))
+            lists = dict(zip(NewJobRows._fields, zip(*jobs, strict=True), strict=True))
             common = {**begun.common, "ids": lists["id"], "same_owner": _same_owner(lists)}
             common |= job_rows.storage(is_plain=alike.plain, has_one_task=begun.lone is not None)
             yield Write("submit", {"jobs": Columns(lists), "stages": begun.stages}, common, whole=whole)

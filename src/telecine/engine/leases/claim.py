@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.errors import BadSpec
-from telecine.facts import Brief, Json, Kept, Lease, Millis, WorkerId
+from telecine.facts import Brief, Json, KeptArtifact, Lease, Millis, WorkerId
 from telecine.graph import Graph
 from telecine.json_text import loads
 from telecine.store import Ask, Row, Rows, Steps
@@ -25,7 +25,7 @@ class ClaimHints(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRequest:
+class ClaimQuery:
     """A worker asks for up to `wanted` tasks of its lanes. A repeated `request` gets the same leases.
 
     `hinted`: tasks to look at first; None without hints.
@@ -39,7 +39,7 @@ class ClaimRequest:
     hinted: Sequence[int] | None = None
 
 
-def claim(ask: ClaimRequest) -> Steps[Rows]:
+def claim(ask: ClaimQuery) -> Steps[Rows]:
     """One statement; rows of jobs that wind down come back with `halted`."""
     params = {"worker": ask.worker, "request": ask.request, **_lanes(ask.lanes), "wanted": ask.wanted, "ttl": ask.ttl}
     rows: Rows
@@ -66,18 +66,18 @@ class Overlooked(NamedTuple):
     standing: bool
 
 
-def overlooked(ask: ClaimRequest) -> Steps[Overlooked]:
+def overlooked(ask: ClaimQuery) -> Steps[Overlooked]:
     rows = yield Ask("overlooked", {"worker": ask.worker, "request": ask.request, **_lanes(ask.lanes)})
     leases = [row for row in rows if row["id"] is not None]
     return Overlooked(leases, bool(rows[0]["due"]), bool(rows[0]["standing"]))
 
 
-async def hinted(hints: ClaimHints, ask: ClaimRequest) -> ClaimRequest:
+async def hinted(hints: ClaimHints, ask: ClaimQuery) -> ClaimQuery:
     """The same claim, with ids to look at first."""
     return replace(ask, hinted=await hints.take(list(ask.lanes), ask.wanted))
 
 
-def judge(hints: ClaimHints, ask: ClaimRequest, rows: Rows) -> None:
+def judge(hints: ClaimHints, ask: ClaimQuery, rows: Rows) -> None:
     hints.judge(ask.hinted or (), [(row["lane"], row["id"]) for row in rows], ask.wanted)
 
 
@@ -155,8 +155,8 @@ def _results(graph: Graph, rows: Rows) -> dict[str, Json]:
     return found
 
 
-def kept_of(row: Row) -> Kept:
-    return Kept(
+def kept_of(row: Row) -> KeptArtifact:
+    return KeptArtifact(
         name=row["name"],
         token=row["token"],
         value=_maybe(row["value"]),

@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from telecine.engine.jobs.job_effects import Flags, Standing, effect_of
+from telecine.engine.jobs.job_effects import Flags, JobStanding, effect_of
 from telecine.engine.leases.settle import digest_of
-from telecine.facts import JUST_DONE, Answer, Done, Fact, State, Task, TaskId, Word
+from telecine.facts import JUST_DONE, Done, Fact, LeaseOutcome, SettleReply, State, Task, TaskId
 from telecine.graph import Graph, StageRow
 from telecine.json_text import dumps
 from telecine.lifecycle import After, decide
 from telecine.store import Ask, Row, Rows, Steps
 
 MAX_REMEMBERED = 10_000
-Known = tuple[Word, Row]
+Known = tuple[LeaseOutcome, Row]
 
 
 class ClaimMemory:
@@ -41,7 +41,7 @@ class ClaimMemory:
         while len(self._rows) > MAX_REMEMBERED:
             del self._rows[next(iter(self._rows))]
 
-    def take(self, word: Word) -> Row | None:
+    def take(self, word: LeaseOutcome) -> Row | None:
         """What is known about this lease, if its word can go the short way."""
         known = self._rows.pop(word[:2], None)
         fact = word.fact
@@ -83,7 +83,7 @@ def ending_of(graph: Graph) -> Ending:
     assert counters == (running.tries, running.losses, running.releases), "the statement leaves the counters alone"
     assert (after.state, after.outcome) == (State.DONE, "done"), "the view `attempt` says so"
     phase = graph.stages[0].phase.value
-    standing = Standing(phase, phase, failing=False, stopped=False, warnings=0)
+    standing = JobStanding(phase, phase, failing=False, stopped=False, warnings=0)
     before = (StageRow(0, State.READY, 0, 1, 1),)
     counted = (StageRow(0, State.READY, 0, 1, 0),)
     effect = effect_of(graph, (before, counted), (standing, standing), Flags())
@@ -104,7 +104,7 @@ def ending_of(graph: Graph) -> Ending:
 class FastSettled(NamedTuple):
     """Answers to the words that the guards let pass; their jobs, if somebody waits for one of them."""
 
-    answers: list[Answer]
+    answers: list[SettleReply]
     ended: list[int]
 
 
@@ -122,7 +122,7 @@ def settle_lone(known: Sequence[Known], graph: Graph) -> Steps[FastSettled]:
     missed = {row["id"] for row in rows}
     state = State(ending.state)
     passed = [word for word in words if word.task_id not in missed] if missed else words
-    answers = [Answer(word.task_id, word.token, True, ending.outcome, state) for word in passed]
+    answers = [SettleReply(word.task_id, word.token, True, ending.outcome, state) for word in passed]
     awaited = any(row["awaited"] for row in rows)
     return FastSettled(answers, [row["job_id"] for word, row in known if word.task_id not in missed] if awaited else [])
 

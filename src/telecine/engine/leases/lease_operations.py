@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.errors import LeaseLost, WorkerGone
-from telecine.facts import ERROR_CHARS, Holding, Kept, Line, Millis, Mode, Orders, State, TaskId, WorkerId
+from telecine.facts import ERROR_CHARS, HeldLease, KeptArtifact, LogEntry, Millis, Mode, Orders, State, TaskId, WorkerId
 from telecine.json_text import dumps, storable
 from telecine.store import Ask, Row, Steps, Write
 from telecine.worker_facts import Totals
@@ -23,7 +23,7 @@ def _share(progress: float | None) -> float | None:
     return min(1.0, float(progress)) if progress > LEAST else 0.0
 
 
-def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Millis) -> Steps[Orders]:
+def beat(worker: WorkerId, holding: Sequence[HeldLease], totals: Totals, ttl: Millis) -> Steps[Orders]:
     """Renew exactly the named leases; bring back what the worker must do."""
     params = {
         "worker": worker,
@@ -50,7 +50,7 @@ def beat(worker: WorkerId, holding: Sequence[Holding], totals: Totals, ttl: Mill
     )
 
 
-def keep(task_id: TaskId, token: int, items: Sequence[Kept], graph_cache: GraphCache) -> Steps[None]:
+def keep(task_id: TaskId, token: int, items: Sequence[KeptArtifact], graph_cache: GraphCache) -> Steps[None]:
     """Record artifacts and checkpoints under the current token; whoever lost the lease records nothing."""
     rows = yield Ask("task_hold", {"ids": [task_id]})
     if not rows:
@@ -95,7 +95,7 @@ def _is_news(item: Row, known: Row | None) -> bool:
     return item["value"] is not None and json.loads(item["value"]) != json.loads(known["value"] or "null")
 
 
-def log(lines: Sequence[Line]) -> Steps[None]:
+def log(lines: Sequence[LogEntry]) -> Steps[None]:
     """Log lines and steps of attempts; those of a token that is no longer current are dropped."""
     rows = [
         {

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from telecine.facts import DAY, Expired, Fact, Instant, Millis, Overdue, TaskId, Word
+from telecine.facts import DAY, Expired, Fact, Instant, LeaseOutcome, Millis, Overdue, TaskId
 from telecine.store import Ask, Steps
 from telecine.world import Machine
 
@@ -42,13 +42,13 @@ def take_turn(period: Millis, lease: Millis) -> Steps[SweepTurn | None]:
     return SweepTurn(rows[0]["now"], silent, grace)
 
 
-def overdue() -> Steps[list[Word]]:
+def overdue() -> Steps[list[LeaseOutcome]]:
     """Words about leases and limits that seem to have run out, for `settle` to decide."""
     rows = yield Ask("overdue", {"wanted": BATCH})
-    words: list[Word] = []
+    words: list[LeaseOutcome] = []
     for row in rows:
         fact: Fact = Expired() if row["expired"] else Overdue(row["code"])
-        words.append(Word(TaskId(row["id"]), row["token"], fact))
+        words.append(LeaseOutcome(TaskId(row["id"]), row["token"], fact))
     return words
 
 
@@ -65,9 +65,9 @@ def barred() -> Steps[list[int]]:
     return [row["id"] for row in rows]
 
 
-def leases_of(workers: Sequence[int], fact: Fact) -> Steps[list[Word]]:
+def leases_of(workers: Sequence[int], fact: Fact) -> Steps[list[LeaseOutcome]]:
     rows = yield Ask("running_of", {"workers": list(workers)})
-    return [Word(TaskId(row["id"]), row["token"], fact) for row in rows]
+    return [LeaseOutcome(TaskId(row["id"]), row["token"], fact) for row in rows]
 
 
 def end_workers(workers: Sequence[int]) -> Steps[None]:

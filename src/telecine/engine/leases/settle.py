@@ -27,17 +27,17 @@ from telecine.engine.jobs.ledger import Move, is_required
 from telecine.facts import (
     JUST_DONE,
     STATES,
-    Answer,
     Done,
     Expired,
     Fact,
     Failed,
+    LeaseOutcome,
     Overdue,
     Piece,
+    SettleReply,
     State,
     Task,
     TaskId,
-    Word,
 )
 from telecine.graph import Graph, is_plain
 from telecine.json_limits import MAX_PIECES, MAX_TASKS
@@ -51,12 +51,12 @@ from telecine.store import Ask, Row, Steps
 class Settled:
     """Answers in the order of the words, lanes that got work, jobs that ended."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[SettleReply, ...]
     lanes: frozenset[str] = frozenset()
     ended: tuple[int, ...] = ()
 
 
-def settle(words: Sequence[Word], graph_cache: GraphCache, dice: Dice) -> Steps[Settled]:
+def settle(words: Sequence[LeaseOutcome], graph_cache: GraphCache, dice: Dice) -> Steps[Settled]:
     """Apply `words`; a refused one changes nothing, a repeated one gets its first answer."""
     rows = yield Ask("task_hold", {"ids": sorted({word.task_id for word in words})})
     jobs = {row["id"]: row for row in (yield from job_rows.hold_of(rows))}
@@ -73,7 +73,7 @@ def settle(words: Sequence[Word], graph_cache: GraphCache, dice: Dice) -> Steps[
     return Settled(tuple(hearing.answers[place] for place in range(len(words))), done.lanes, done.ended)
 
 
-def _totals(words: Sequence[Word], held: Mapping[int, tuple[Row, Row]]) -> Steps[dict[int, int]]:
+def _totals(words: Sequence[LeaseOutcome], held: Mapping[int, tuple[Row, Row]]) -> Steps[dict[int, int]]:
     """How many tasks the jobs have whose handlers plan more."""
     planned = [word.task_id for word in words if isinstance(word.fact, Done) and word.fact.plan]
     jobs = sorted({held[task_id][1]["id"] for task_id in planned if task_id in held})
@@ -94,14 +94,14 @@ class SettleState:
         carried: carried_artifacts.Carried = carried_artifacts.NOTHING,
         totals: dict[int, int] | None = None,
     ) -> None:
-        self.answers: dict[int, Answer] = {}
+        self.answers: dict[int, SettleReply] = {}
         self.moves: list[Move] = []
         self.unheard: list[int] = []
         self._held, self._graphs, self._dice, self._carried = held, graphs, dice, carried
         self._moved: dict[int, tuple[int, Move]] = {}
         self._totals = totals or {}  # tasks by job
 
-    def hear(self, place: int, word: Word) -> None:
+    def hear(self, place: int, word: LeaseOutcome) -> None:
         if word.task_id in self._moved:
             first, move = self._moved[word.task_id]
             if move.row["token"] == word.token and move.digest == digest_of(word.fact):
@@ -118,8 +118,8 @@ class SettleState:
         self._moved[word.task_id] = (place, verdict)
         self.answers[place] = _accepted(word.task_id, word.token, verdict.after)
 
-    def _refuse(self, place: int, word: Word, code: str) -> None:
-        self.answers[place] = Answer(word.task_id, word.token, False, code)
+    def _refuse(self, place: int, word: LeaseOutcome, code: str) -> None:
+        self.answers[place] = SettleReply(word.task_id, word.token, False, code)
         self.unheard.append(place)
 
     def halt(self) -> None:
@@ -129,20 +129,20 @@ class SettleState:
             return
         for n, move in enumerate(self.moves):
             if move.row["job_id"] in failing and move.after.state is State.READY:
-                word = Word(move.row["id"], move.row["token"], move.fact)
+                word = LeaseOutcome(move.row["id"], move.row["token"], move.fact)
                 again = self._decide(word, move.row, {**dict(move.job), "failing": True})
                 assert isinstance(again, Move)
                 self.moves[n] = again._replace(job=move.job, digest=move.digest)
                 self._answer_anew(self._moved[word.task_id][0], _accepted(word.task_id, word.token, again.after))
 
-    def _answer_anew(self, first: int, answer: Answer) -> None:
+    def _answer_anew(self, first: int, answer: SettleReply) -> None:
         old = self.answers[first]
         self.answers.update({place: answer for place, given in self.answers.items() if given is old})
 
     def _required(self, move: Move) -> bool:
         return is_required(self._graphs[move.job["flow_id"]], move)
 
-    def _decide(self, word: Word, row: Row, job: Row) -> Move | str:
+    def _decide(self, word: LeaseOutcome, row: Row, job: Row) -> Move | str:
         graph = self._graphs[job["flow_id"]]
         fact = self._bounded(_checked(word.fact, row["stage"], graph), job)
         fact = carried_artifacts.checked(fact, job, self._carried)
@@ -166,8 +166,8 @@ class SettleState:
         return fact
 
 
-def _accepted(task_id: TaskId, token: int, after: After) -> Answer:
-    return Answer(task_id, token, True, after.outcome, after.state, after.ready_at)
+def _accepted(task_id: TaskId, token: int, after: After) -> SettleReply:
+    return SettleReply(task_id, token, True, after.outcome, after.state, after.ready_at)
 
 
 def task_of(row: Row, job: Row) -> Task:
@@ -239,7 +239,9 @@ def _plain(piece: object) -> object:
     return [getattr(piece, name) for name in ("input", "optional", "labels")] if hasattr(piece, "labels") else piece
 
 
-def _answer_repeats(words: Sequence[Word], places: Sequence[int], answers: dict[int, Answer]) -> Steps[None]:
+def _answer_repeats(
+    words: Sequence[LeaseOutcome], places: Sequence[int], answers: dict[int, SettleReply]
+) -> Steps[None]:
     """A stored outcome for this (task, token) with the same digest is the answer, also after expiry."""
     asked = [words[place] for place in places]
     rows = yield Ask("attempt_get", {"ids": [w.task_id for w in asked], "tokens": [w.token for w in asked]})
@@ -249,6 +251,6 @@ def _answer_repeats(words: Sequence[Word], places: Sequence[int], answers: dict[
         row = stored.get((word.task_id, word.token))
         if row is not None and row["digest"] and row["digest"] == digest_of(word.fact):
             state = State(row["state"])
-            answers[place] = Answer(
+            answers[place] = SettleReply(
                 word.task_id, word.token, True, row["outcome"], state, row["ready_at"], repeated=True
             )

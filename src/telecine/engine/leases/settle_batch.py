@@ -9,7 +9,7 @@ from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases.fast_settle import ClaimMemory, FastSettled, Known, settle_lone
 from telecine.engine.leases.settle import Settled, settle
 from telecine.errors import StoreError, Unreachable
-from telecine.facts import Answer, Word
+from telecine.facts import LeaseOutcome, SettleReply
 from telecine.graph import Graph
 from telecine.store import Rows, Store
 from telecine.world import World
@@ -24,7 +24,7 @@ class SettleBatch:
         """What a claim said is enough to settle a lone task."""
         self._memory.put(granted, graphs)
 
-    async def settle(self, words: Sequence[Word]) -> Settled:
+    async def settle(self, words: Sequence[LeaseOutcome]) -> Settled:
         """Any mixture; answers in the order of the words."""
         answers, ended = await self._short(words)
         rest = [place for place in range(len(words)) if place not in answers]
@@ -32,7 +32,7 @@ class SettleBatch:
         answers |= zip(rest, long.answers, strict=True)
         return Settled(tuple(answers[place] for place in range(len(words))), long.lanes, (*ended, *long.ended))
 
-    async def _short(self, words: Sequence[Word]) -> tuple[dict[int, Answer], list[int]]:
+    async def _short(self, words: Sequence[LeaseOutcome]) -> tuple[dict[int, SettleReply], list[int]]:
         """Answers by place to what passed its guards, and jobs that ended if any is awaited. One word for each task."""
         places: dict[int, int] = {}
         by_flow: dict[int, list[Known]] = {}
@@ -41,7 +41,7 @@ class SettleBatch:
             if word.task_id not in places and (row := take(word)) is not None:
                 places[word.task_id] = place
                 by_flow.setdefault(row["flow_id"], []).append((word, row))
-        answers: dict[int, Answer] = {}
+        answers: dict[int, SettleReply] = {}
         ended: list[int] = []
         for flow_id, known in by_flow.items():
             passed = await self._lone(known, self._memory.graph(flow_id))
@@ -57,7 +57,7 @@ class SettleBatch:
         except StoreError:
             return FastSettled([], [])
 
-    async def _long(self, words: Sequence[Word]) -> Settled:
+    async def _long(self, words: Sequence[LeaseOutcome]) -> Settled:
         """A batch that the database refuses as a whole is run again item by item: one bad word harms no other."""
         try:
             return await self._store.run(lambda: settle(words, self._graph_cache, self._world.dice))

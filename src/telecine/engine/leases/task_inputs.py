@@ -10,14 +10,14 @@ from telecine.engine.jobs.graph_cache import GraphCache
 from telecine.engine.leases.claim import kept_of
 from telecine.engine.leases.recovery import OFFLINE
 from telecine.errors import BadSpec
-from telecine.facts import Lease, Shelved
+from telecine.facts import Lease, StoredArtifact
 from telecine.store import Ask, Row, Steps, Store
 from telecine.world import World
 
 SLOTS_SECONDS = 1.0
 
 
-def artifacts(lease: Lease, stages: Sequence[str], graph_cache: GraphCache) -> Steps[list[Shelved]]:
+def artifacts(lease: Lease, stages: Sequence[str], graph_cache: GraphCache) -> Steps[list[StoredArtifact]]:
     """All that these stages (none named: all) of the lease's job have kept so far, in their present version."""
     [job] = yield Ask("job_flow", {"id": lease.job_id})
     graph = (yield from graph_cache.fetch([job["flow_id"]]))[job["flow_id"]]
@@ -29,7 +29,7 @@ def artifacts(lease: Lease, stages: Sequence[str], graph_cache: GraphCache) -> S
     return [shelved(row) for row in rows if row["stage_version"] == versions.get(row["stage"])]
 
 
-def published(subject: tuple[str, str] | None) -> Steps[list[Shelved]]:
+def published(subject: tuple[str, str] | None) -> Steps[list[StoredArtifact]]:
     """The artifacts of the version that the subject shows."""
     if subject is None:
         return []
@@ -37,8 +37,8 @@ def published(subject: tuple[str, str] | None) -> Steps[list[Shelved]]:
     return [shelved(row) for row in rows]
 
 
-def shelved(row: Row) -> Shelved:
-    return Shelved(stage=row["stage"], position=row["position"], kept=kept_of(row), id=row["id"])
+def shelved(row: Row) -> StoredArtifact:
+    return StoredArtifact(stage=row["stage"], position=row["position"], kept=kept_of(row), id=row["id"])
 
 
 class FleetSlots(NamedTuple):

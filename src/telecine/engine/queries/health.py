@@ -24,7 +24,7 @@ class Health(Told):
     pending_jobs: int | None = Field(None, examples=[12])
 
 
-class Room(Told):
+class FreeSpace(Told):
     """The disk under a folder; a bucket has no end, and none of these."""
 
     status: Word = Field(examples=["ok"])
@@ -57,7 +57,7 @@ class FullHealth(Told):
 
     status: Word = Field(examples=["ok"])
     reasons: tuple[str, ...] = Field((), examples=[()])
-    storage: dict[str, Room] = Field(description="By what lies there: `artifacts`, `uploads`, `scratch`")
+    storage: dict[str, FreeSpace] = Field(description="By what lies there: `artifacts`, `uploads`, `scratch`")
     database: DatabaseHealth
     redis: Word = Field(examples=["off"])
     processing: Processing | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from telecine.engine.leases.task_inputs import published, shelved
 from telecine.errors import NotFound
-from telecine.facts import SECOND, Instant, Millis, Shelved
+from telecine.facts import SECOND, Instant, Millis, StoredArtifact
 from telecine.store import Ask, Steps
 
 __all__ = ["ArtifactCount", "carried", "of_job", "of_version", "published", "tally"]
@@ -28,25 +28,25 @@ class ArtifactCount:
     last_at: Instant
 
 
-def of_job(job_id: int, stages: Sequence[str]) -> Steps[list[Shelved]]:
+def of_job(job_id: int, stages: Sequence[str]) -> Steps[list[StoredArtifact]]:
     """All that these stages have kept so far; none named: all."""
     rows = yield Ask("kept_by_job", {"job_id": job_id, "stages": list(stages), "all_stages": not stages})
     return [shelved(row) for row in rows]
 
 
-def since(job_id: int, stages: Sequence[str], after: int) -> Steps[list[Shelved]]:
+def since(job_id: int, stages: Sequence[str], after: int) -> Steps[list[StoredArtifact]]:
     """What these stages have kept since the artifact with this id, and once more what is young."""
     asked = {"job_id": job_id, "stages": list(stages), "after": after, "young": YOUNG}
     return [shelved(row) for row in (yield Ask("kept_since", asked))]
 
 
-def carried(job_id: int) -> Steps[list[Shelved]]:
+def carried(job_id: int) -> Steps[list[StoredArtifact]]:
     """What a job's published version has taken over from another one; none while it is not published."""
     rows = yield Ask("carried_by_job", {"job_id": job_id})
     return [shelved(row) for row in rows]
 
 
-def of_version(version_id: int) -> Steps[list[Shelved]]:
+def of_version(version_id: int) -> Steps[list[StoredArtifact]]:
     """What one version of a subject consists of, shown or not."""
     rows = yield Ask("kept_of_version", {"version": version_id})
     return [shelved(row) for row in rows]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from telecine.engine.jobs.graph_cache import GraphCache
-from telecine.engine.queries.view_models import JobView, OutputFile, Problem, Result, StageView, Subject, WorkerName
+from telecine.engine.queries.view_models import JobView, OutputFile, Result, StageView, Subject, TaskProblem, WorkerName
 from telecine.errors import NotFound
 from telecine.facts import Json, State, Status
 from telecine.graph import Graph, StageRow, StageSpec
@@ -212,9 +212,9 @@ def _workers(seen: list[dict[str, Any]]) -> tuple[WorkerName, ...]:
     return tuple(WorkerName(worker, names[worker]) for worker in sorted(names))
 
 
-def _problem(item: Mapping[str, Any], graph: Graph) -> Problem:
+def _problem(item: Mapping[str, Any], graph: Graph) -> TaskProblem:
     error = item["error"] or {}
-    return Problem(
+    return TaskProblem(
         stage=graph.stages[item["stage"]].name,
         position=item["position"],
         code=error.get("code", ""),
@@ -239,7 +239,7 @@ def job_from(document: dict[str, Any], archived_at: int) -> JobView:
         "stages": tuple(StageView(**{**s, "needs": tuple(s["needs"])}) for s in document["stages"]),
         "outputs": tuple(OutputFile(**o) for o in document["outputs"]),
         "results": tuple(Result(**r) for r in document.get("results", ())),
-        "warnings": tuple(Problem(**p) for p in document["warnings"]),
+        "warnings": tuple(TaskProblem(**p) for p in document["warnings"]),
         "workers": tuple(WorkerName(**w) for w in document["workers"]),
         "waits_for": tuple(document["waits_for"]),
         "archived_at": archived_at,

@@ -23,7 +23,7 @@ class Moving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class OwnerCounts:
     """Jobs by how they stand, each count exact up to the newest 10,000; `lately` completed in the last minute."""
 
     pending: int
@@ -46,9 +46,9 @@ def moving(graph_cache: GraphCache, *, job_id: int | None = None) -> Steps[tuple
     return tuple(found)
 
 
-def standing(owner: str, most: int) -> Steps[Standing]:
+def standing(owner: str, most: int) -> Steps[OwnerCounts]:
     [row] = yield Ask("live_owner_stats", {"owner": owner, "most": most})
-    return Standing(**{name: row[name] for name in Standing.__slots__})
+    return OwnerCounts(**{name: row[name] for name in OwnerCounts.__slots__})
 
 
 def valid_keys(ids: list[str]) -> Steps[set[str]]:

@@ -30,7 +30,7 @@ from telecine.engine.queries.view_models import (
     TaskView,
 )
 from telecine.errors import NotFound
-from telecine.facts import Instant, JobId, Json, Millis, Shelved
+from telecine.facts import Instant, JobId, Json, Millis, StoredArtifact
 from telecine.store import Row, Store
 from telecine.world import World
 
@@ -103,23 +103,23 @@ class Queries:
     async def outputs(self, job_id: int, *, cursor: str | None = None, limit: int = 100) -> Page[OutputFile]:
         return await self._store.read(lambda: timeline.outputs(job_id, self._graph_cache, cursor=cursor, limit=limit))
 
-    async def kept(self, job_id: int, *stages: str) -> list[Shelved]:
+    async def kept(self, job_id: int, *stages: str) -> list[StoredArtifact]:
         """All that these stages of a job have kept so far, with its place; none named: all of them."""
         return await self._store.read(lambda: inventory.of_job(job_id, stages))
 
-    async def kept_since(self, job_id: int, after: int, *stages: str) -> list[Shelved]:
+    async def kept_since(self, job_id: int, after: int, *stages: str) -> list[StoredArtifact]:
         """What these stages have kept since the artifact with this id; some that are young may be told again."""
         return await self._store.read(lambda: inventory.since(job_id, stages, after))
 
-    async def carried(self, job_id: int) -> list[Shelved]:
+    async def carried(self, job_id: int) -> list[StoredArtifact]:
         """What a job's published version has taken over from the one before it."""
         return await self._store.read(lambda: inventory.carried(job_id))
 
-    async def published(self, kind: str, subject_id: str) -> list[Shelved]:
+    async def published(self, kind: str, subject_id: str) -> list[StoredArtifact]:
         """The artifacts of the version that a subject shows."""
         return await self._store.read(lambda: inventory.published((kind, subject_id)))
 
-    async def of_version(self, version_id: int) -> list[Shelved]:
+    async def of_version(self, version_id: int) -> list[StoredArtifact]:
         """The artifacts of one version, shown or not."""
         return await self._store.read(lambda: inventory.of_version(version_id))
 

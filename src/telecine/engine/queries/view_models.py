@@ -66,7 +66,7 @@ class OutputFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class TaskProblem:
     """A task that ended in error. In an optional stage or position it is a warning of the job."""
 
     stage: str
@@ -114,7 +114,7 @@ class JobView(JobLine):
     stages: tuple[StageView, ...]
     outputs: tuple[OutputFile, ...]
     output_count: int
-    warnings: tuple[Problem, ...]
+    warnings: tuple[TaskProblem, ...]
     retries: int
     workers: tuple[WorkerName, ...]
     waits_for: tuple[int, ...]

@@ -71,7 +71,7 @@ class WebhookRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewWebhook:
+class CreatedWebhook:
     """A new webhook. `key` signs what it gets; it is told once."""
 
     webhook: WebhookView
@@ -86,12 +86,12 @@ class Webhooks:
         self._world = world
         self._private = tuple(private)
 
-    async def add(self, wish: WebhookRequest, *, sees: str | None = None) -> NewWebhook:
+    async def add(self, wish: WebhookRequest, *, sees: str | None = None) -> CreatedWebhook:
         """Make one. `sees` is whose jobs the caller may name; None: everybody's."""
         fresh = self._world.secret()
         return await self._store.run(lambda: self.adding(wish, fresh, sees=sees))
 
-    def adding(self, wish: WebhookRequest, fresh: str, *, sees: str | None = None) -> Steps[NewWebhook]:
+    def adding(self, wish: WebhookRequest, fresh: str, *, sees: str | None = None) -> Steps[CreatedWebhook]:
         """The steps of it, for a transaction that does more. `fresh` is a secret, should the database have none yet."""
         self.check(wish)
         if wish.job_id is not None:
@@ -99,7 +99,7 @@ class Webhooks:
         wanted = row_of(wish)
         yield from room_for([wanted])
         [row] = yield Ask("webhook_add", wanted)
-        return NewWebhook(webhook=_view(row), key=shown_key(signing_key((yield from secret_of(fresh)), row["id"])))
+        return CreatedWebhook(webhook=_view(row), key=shown_key(signing_key((yield from secret_of(fresh)), row["id"])))
 
     def check(self, wish: WebhookRequest) -> None:
         """Refuse what could never be told."""

@@ -18,14 +18,21 @@ from pathlib import Path
 from typing import Any
 
 from telecine.media.child.error_report import report
-from telecine.media.child.protocol import Abandoned, Channel, Line, Refused, Stdout, Talk
+from telecine.media.child.protocol import (
+    ChildSession,
+    JsonChannel,
+    OrderRefused,
+    ParentGone,
+    SocketChannel,
+    StdoutChannel,
+)
 from telecine.media.child.sandbox import lockdown
 from telecine.media.child.sandbox.canary import Canary
-from telecine.media.child.source.reader import Asked, Descriptor, Reader
+from telecine.media.child.source.reader import FileSource, RangeSource, SourceReader
 from telecine.media.orders import ORDERS
 from telecine.media.plain_json import from_plain
 
-Operation = Callable[[Any, Talk], Mapping[str, Any]]
+Operation = Callable[[Any, ChildSession], Mapping[str, Any]]
 
 # Operation -> module and function that carry it out.
 _HOMES = {
@@ -53,27 +60,27 @@ def preload() -> None:
 def main(arguments: list[str]) -> int:
     try:
         line, first = _opened(arguments)
-    except Abandoned:
+    except ParentGone:
         return 1
     work = _Work()
     try:
         return work.carry_out(first, line)
-    except Abandoned:
+    except ParentGone:
         return 1
     except Exception as error:
         traceback.print_exc()
         said = report(error, work.operation, work.source)
-        with suppress(Abandoned):
+        with suppress(ParentGone):
             line.say({"error": {"code": said.code, "message": said.message, "permanent": said.permanent}})
         return 1
     finally:
         line.close()
 
 
-def _opened(arguments: list[str]) -> tuple[Line, dict[str, Any]]:
+def _opened(arguments: list[str]) -> tuple[JsonChannel, dict[str, Any]]:
     """The line to talk over, and what was said first."""
     if len(arguments) == 1 and arguments[0].isdigit():
-        channel = Channel(int(arguments[0]))
+        channel = SocketChannel(int(arguments[0]))
         lockdown.die_with_parent(int(arguments[0]))
         return channel, channel.hear()
     parser = argparse.ArgumentParser(prog="telecine.media.child", description="Carry out one order.")
@@ -83,7 +90,7 @@ def _opened(arguments: list[str]) -> tuple[Line, dict[str, Any]]:
     plan = json.loads(asked.plan.read_text())
     first = plan if "order" in plan else {"order": plan}
     first["files"] = {"source": os.open(asked.source, os.O_RDONLY)} if asked.source else {}
-    return Stdout(), first
+    return StdoutChannel(), first
 
 
 class _Work:
@@ -91,17 +98,17 @@ class _Work:
 
     def __init__(self) -> None:
         self.operation = ""
-        self.source: Reader | None = None
+        self.source: SourceReader | None = None
 
-    def carry_out(self, first: Mapping[str, Any], line: Line) -> int:
+    def carry_out(self, first: Mapping[str, Any], line: JsonChannel) -> int:
         told = first.get("order")
         if not isinstance(told, dict):
-            raise Refused("bad_order", "the first line holds no order", permanent=True)
+            raise OrderRefused("bad_order", "the first line holds no order", permanent=True)
         if told.get("op") not in _KINDS:
-            raise Refused("bad_order", f"this release knows no operation {told.get('op')!r}", permanent=True)
+            raise OrderRefused("bad_order", f"this release knows no operation {told.get('op')!r}", permanent=True)
         order = _understood(told)
         self.operation, self.source = told["op"], _source(first)
-        talk = Talk(line, source=self.source, scratch=Path.cwd())
+        talk = ChildSession(line, source=self.source, scratch=Path.cwd())
         netns = lockdown.leave_network()
         module, name = _HOMES[told["op"]]
         operation = import_module(f"telecine.media.child.{module}")
@@ -115,19 +122,21 @@ def _understood(told: Mapping[str, Any]) -> Any:
     try:
         return from_plain(_KINDS[told["op"]], {name: value for name, value in told.items() if name != "op"})
     except (TypeError, ValueError) as error:
-        raise Refused("bad_order", f"the order does not fit its operation: {error}", permanent=True) from error
+        raise OrderRefused("bad_order", f"the order does not fit its operation: {error}", permanent=True) from error
 
 
-def _source(first: Mapping[str, Any]) -> Reader | None:
+def _source(first: Mapping[str, Any]) -> SourceReader | None:
     files = first.get("files") or {}
     if "source" in files:
-        return Reader(Descriptor(files["source"]))
+        return SourceReader(FileSource(files["source"]))
     if "ask" not in files:
         return None
     size = first["order"].get("size")
     if size is None:
-        raise Refused("bad_order", "a source that is asked for in ranges needs its size in the order", permanent=True)
-    return Reader(Asked(files["ask"], size))
+        raise OrderRefused(
+            "bad_order", "a source that is asked for in ranges needs its size in the order", permanent=True
+        )
+    return SourceReader(RangeSource(files["ask"], size))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ import errno
 from av.error import ExternalError, FFmpegError
 
 from telecine.errors import is_full
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.sandbox import lockdown
-from telecine.media.child.source.reader import Reader
+from telecine.media.child.source.reader import SourceReader
 
 # What each operation does to the source. Others work on what we made ourselves.
 _VERBS = {"probe": "open", "scan": "read", "remux": "copy", "video": "decode", "audio": "decode"}
@@ -27,15 +27,15 @@ _PASSING = frozenset(
 )
 
 
-def report(error: Exception, operation: str = "", source: Reader | None = None) -> Refused:
+def report(error: Exception, operation: str = "", source: SourceReader | None = None) -> OrderRefused:
     """The error as the worker shall read it."""
     limit = lockdown.memory_limit()
     if lockdown.is_out_of_memory(error, limit):
-        return Refused("out_of_memory", f"out of memory: the limit is {limit} bytes")
+        return OrderRefused("out_of_memory", f"out of memory: the limit is {limit} bytes")
     if source is not None and source.failure is not None:
         # Whatever was made of it, a damaged file for one, the cause is that bytes did not come.
-        return Refused("source_failed", str(source.failure))
-    if isinstance(error, Refused):
+        return OrderRefused("source_failed", str(source.failure))
+    if isinstance(error, OrderRefused):
         return error
     if isinstance(error, FFmpegError):
         return _of_ffmpeg(error, operation)
@@ -44,7 +44,7 @@ def report(error: Exception, operation: str = "", source: Reader | None = None) 
     message = (
         f"the media child failed in an unforeseen way ({type(error).__name__}): the attempt's log has its traceback"
     )
-    return Refused("child_error", message)
+    return OrderRefused("child_error", message)
 
 
 def reason(error: Exception) -> str:
@@ -55,19 +55,19 @@ def reason(error: Exception) -> str:
     return said[:1].lower() + said[1:] if said[1:2].islower() else said
 
 
-def _of_ffmpeg(error: FFmpegError, operation: str) -> Refused:
+def _of_ffmpeg(error: FFmpegError, operation: str) -> OrderRefused:
     if is_full(error):
         return _of_system(error)
     verb = _VERBS.get(operation)
     if verb is None or isinstance(error, ExternalError) or error.errno in _PASSING:
-        return Refused("ffmpeg_failed", f"FFmpeg failed: {reason(error)}")
+        return OrderRefused("ffmpeg_failed", f"FFmpeg failed: {reason(error)}")
     message = f"FFmpeg cannot {verb} this file: {reason(error)}; check whether it plays elsewhere, or convert it first"
-    return Refused("unreadable", message, permanent=True)
+    return OrderRefused("unreadable", message, permanent=True)
 
 
-def _of_system(error: Exception) -> Refused:
+def _of_system(error: Exception) -> OrderRefused:
     if getattr(error, "errno", None) == errno.EFBIG:
-        return Refused("file_limit", "a file would be larger than a media child may write", permanent=True)
+        return OrderRefused("file_limit", "a file would be larger than a media child may write", permanent=True)
     if is_full(error):
-        return Refused("no_space", f"the disk of the scratch folder is full ({reason(error)}): make room")
-    return Refused("scratch_failed", f"a file of the scratch folder cannot be used: {reason(error)}")
+        return OrderRefused("no_space", f"the disk of the scratch folder is full ({reason(error)}): make room")
+    return OrderRefused("scratch_failed", f"a file of the scratch folder cannot be used: {reason(error)}")

@@ -13,7 +13,7 @@ _CHARS = 300
 _ROOT = "libav"  # what PyAV names its loggers after: "libav.mov,mp4"
 
 
-class Complaints(logging.Handler):
+class FfmpegLog(logging.Handler):
     """Listen to FFmpeg for a while, in all its threads. Keeps the first lines, "who: what", and counts the rest.
 
     A handler hears each line as it is said. PyAV's own capture would keep them all, and a broken film has millions.

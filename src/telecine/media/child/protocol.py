@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from telecine.media.child.source.reader import Reader
+from telecine.media.child.source.reader import SourceReader
 from telecine.media.orders import Init, Segment
 from telecine.media.plain_json import to_plain
 
@@ -24,7 +24,7 @@ _BETWEEN_PROGRESS = 0.25  # seconds
 _BETWEEN_SIGNS = 5.0  # seconds
 
 
-class Refused(Exception):
+class OrderRefused(Exception):
     """The order cannot be carried out, and we know why. `permanent`: to try again is useless."""
 
     def __init__(self, code: str, message: str, *, permanent: bool = False) -> None:
@@ -34,22 +34,22 @@ class Refused(Exception):
         self.permanent = permanent
 
 
-class Abandoned(Exception):
+class ParentGone(Exception):
     """Whoever gave the order has hung up."""
 
 
-class Line(Protocol):
+class JsonChannel(Protocol):
     """A way to say and to hear JSON objects."""
 
     def say(self, message: Mapping[str, Any]) -> None: ...
 
     def hear(self) -> dict[str, Any]:
-        """The next object; waits for it. `Abandoned` if there will be none."""
+        """The next object; waits for it. `ParentGone` if there will be none."""
 
     def close(self) -> None: ...
 
 
-class Channel:
+class SocketChannel:
     """One end of a socket pair; a JSON object per line, both ways."""
 
     def __init__(self, descriptor: int) -> None:
@@ -62,15 +62,15 @@ class Channel:
         try:
             self._socket.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
-            raise Abandoned from error
+            raise ParentGone from error
 
     def hear(self) -> dict[str, Any]:
         try:
             line = self._lines.readline()
         except OSError as error:
-            raise Abandoned from error
+            raise ParentGone from error
         if not line.endswith(b"\n"):
-            raise Abandoned
+            raise ParentGone
         heard: dict[str, Any] = json.loads(line)
         return heard
 
@@ -83,7 +83,7 @@ class Channel:
             self._socket.shutdown(socket.SHUT_WR)
 
 
-class Stdout:
+class StdoutChannel:
     """A person replays an order: lines go to the terminal, and each segment counts as recorded at once."""
 
     def __init__(self, out: BinaryIO | None = None) -> None:
@@ -98,17 +98,17 @@ class Stdout:
 
     def hear(self) -> dict[str, Any]:
         if not self._acks:
-            raise Abandoned
+            raise ParentGone
         return self._acks.pop(0)
 
     def close(self) -> None:
         self._out.flush()
 
 
-class Talk:
+class ChildSession:
     """What an operation gets besides its order."""
 
-    def __init__(self, line: Line, *, source: Reader | None, scratch: Path) -> None:
+    def __init__(self, line: JsonChannel, *, source: SourceReader | None, scratch: Path) -> None:
         self._line = line
         self._source = source
         self._unrecorded: dict[str, set[int]] = {}
@@ -120,10 +120,10 @@ class Talk:
         self.scratch = scratch
 
     @property
-    def source(self) -> Reader:
+    def source(self) -> SourceReader:
         """The file to work on: `read`, `seek`, `tell`."""
         if self._source is None:
-            raise Refused("bad_order", "this order needs a source, and none was given", permanent=True)
+            raise OrderRefused("bad_order", "this order needs a source, and none was given", permanent=True)
         return self._source
 
     @property

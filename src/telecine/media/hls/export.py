@@ -31,7 +31,7 @@ from telecine.errors import BadSpec, MediaError
 from telecine.media import languages
 from telecine.media.hls import playlists
 from telecine.media.hls.playlists import Kind
-from telecine.media.hls.recorded_film import Film, Rendition, Video
+from telecine.media.hls.recorded_film import Film, Rendition, VideoRendition
 
 NOTE = "telecine-export.json"
 MASTER = "master.m3u8"
@@ -47,7 +47,7 @@ _CODECS = {
 }  # fmt: skip
 
 
-class Layout:
+class ExportLayout:
     """Where each file of a film lies: `path` from the folder's root, `uri` from the list that names it."""
 
     def __init__(self, folders: Mapping[str, str]) -> None:
@@ -64,7 +64,7 @@ class FolderBusy(BadSpec):
     """Somebody else writes into the folder; that ends soon, or never."""
 
 
-class Export:
+class HlsExport:
     """One folder. Tell it `update` as often as there is more to see, then `finish`; both may be repeated.
 
     `version` tells one version from the next in the same folder: a job's id. With `film`, a folder that holds another
@@ -87,7 +87,7 @@ class Export:
             os.close(self._lock)
             raise
 
-    def __enter__(self) -> Export:
+    def __enter__(self) -> HlsExport:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -215,12 +215,12 @@ class Export:
         }
         self._put(NOTE, json.dumps(note).encode())
 
-    def _layout(self, film: Film) -> Layout:
+    def _layout(self, film: Film) -> ExportLayout:
         for one in film.renditions:
             if one.name not in self._folders:
                 taken = self._foreign | set(self._folders.values())
                 self._folders[one.name] = next(name for name in _names(one) if name not in taken)
-        return Layout(self._folders)
+        return ExportLayout(self._folders)
 
 
 def _items(film: Film) -> Iterator[tuple[Item, str]]:
@@ -231,7 +231,7 @@ def _items(film: Film) -> Iterator[tuple[Item, str]]:
             yield ("segment", one.name, piece.number), f"{piece.size}:{piece.sha256}"
 
 
-def _lists(film: Film, layout: Layout) -> dict[str, str]:
+def _lists(film: Film, layout: ExportLayout) -> dict[str, str]:
     """Every playlist by path, the master last."""
     lists = {layout.path("media", one.name, 0): playlists.media(film, one.name, layout.uri) for one in film.renditions}
     for video in film.videos:
@@ -248,7 +248,7 @@ def _file(kind: Kind, number: int) -> str:
 def _names(one: Rendition) -> Iterator[str]:
     """Folders for a rendition, the best first."""
     codec = _CODECS.get(one.init.codecs.split(".")[0].lower(), one.init.codecs.split(".")[0].lower())
-    if isinstance(one, Video):
+    if isinstance(one, VideoRendition):
         name = f"video/{_plain(codec)}-{_plain(one.name)}" + ("" if one.range == "SDR" else "-hdr")
     else:
         name = f"audio/{languages.tag(one.language) or 'und'}-{_plain(codec)}-{one.track.channels}"

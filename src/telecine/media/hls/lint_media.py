@@ -29,7 +29,7 @@ UNREADABLE = (OSError, LookupError, ValueError, TelecineError)  # damage is a Va
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class LintFinding:
     """One rule that is broken: which, in which list, and what is wrong in one sentence."""
 
     clause: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shot:
+class LintedFragment:
     """A fragment: where it lies in its segment, when it begins, and where its first sample ends."""
 
     offset: int
@@ -51,26 +51,26 @@ class Shot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredSegment:
     """A segment as its bytes are. Times are in ticks of its track."""
 
     size: int
     start: int
     duration: int
     frames: int
-    shots: tuple[Shot, ...]
+    shots: tuple[LintedFragment, ...]
 
 
-Measure = Callable[[str, InitFacts], Measured]
+Measure = Callable[[str, InitFacts], MeasuredSegment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class ReadRendition:
     """A rendition whose lists and bytes could be read. `segments` follow the entries of the list."""
 
     listed: Playlist
     init: InitFacts
-    segments: tuple[Measured, ...]
+    segments: tuple[MeasuredSegment, ...]
 
     @property
     def frame(self) -> Fraction:
@@ -89,118 +89,121 @@ class Heard:
         return [(one.size, Fraction(one.duration, self.init.timescale)) for one in self.segments]
 
 
-def measured(data: bytes, init: InitFacts) -> Measured:
+def measured(data: bytes, init: InitFacts) -> MeasuredSegment:
     """Measure a segment. `Damaged` if it is none."""
     found = fragments(data, init)
-    return Measured(
+    return MeasuredSegment(
         size=len(data),
         start=found[0].start,
         duration=sum(one.duration for one in found),
         frames=sum(one.frames for one in found),
         shots=tuple(
-            Shot(offset=one.offset, start=one.start, head=one.first_end, key=one.first_is_key) for one in found
+            LintedFragment(offset=one.offset, start=one.start, head=one.first_end, key=one.first_is_key)
+            for one in found
         ),
     )
 
 
-def hear(uri: str, read: Read, measure: Measure) -> tuple[Heard | None, list[Finding]]:
+def hear(uri: str, read: Read, measure: Measure) -> tuple[ReadRendition | None, list[LintFinding]]:
     """Read a media list and all that it names. What cannot be read is a finding; then there is nothing to judge."""
     listed, findings = open_list(uri, read)
     if listed is None:
         return None, findings
     if listed.map is None:
-        return None, [*findings, Finding(clause=MAP, where=uri, what="EXT-X-MAP is missing")]
+        return None, [*findings, LintFinding(clause=MAP, where=uri, what="EXT-X-MAP is missing")]
     try:
         init = read_init(read(listed.map))
     except UNREADABLE as error:
-        return None, [*findings, Finding(clause=MAP, where=listed.map, what=f"the init cannot be read: {error}")]
+        return None, [*findings, LintFinding(clause=MAP, where=listed.map, what=f"the init cannot be read: {error}")]
     segments = []
     for entry in listed.entries:
         try:
             segments.append(measure(entry.uri, init))
         except UNREADABLE as error:
-            findings.append(Finding(clause=MISSING, where=uri, what=f"{entry.uri} cannot be read: {error}"))
+            findings.append(LintFinding(clause=MISSING, where=uri, what=f"{entry.uri} cannot be read: {error}"))
     if len(segments) < len(listed.entries):
         return None, findings
-    return Heard(listed=listed, init=init, segments=tuple(segments)), findings
+    return ReadRendition(listed=listed, init=init, segments=tuple(segments)), findings
 
 
-def open_list(uri: str, read: Read) -> tuple[Playlist | None, list[Finding]]:
+def open_list(uri: str, read: Read) -> tuple[Playlist | None, list[LintFinding]]:
     try:
         listed = parse(uri, read(uri).decode())
     except UNREADABLE as error:
-        return None, [Finding(clause=MISSING, where=uri, what=f"the list cannot be read: {error}")]
+        return None, [LintFinding(clause=MISSING, where=uri, what=f"the list cannot be read: {error}")]
     return listed, list(_form(listed))
 
 
-def _form(listed: Playlist) -> Iterator[Finding]:
+def _form(listed: Playlist) -> Iterator[LintFinding]:
     if not listed.begins:
-        yield Finding(clause=FORM, where=listed.uri, what="the first line is not #EXTM3U")
+        yield LintFinding(clause=FORM, where=listed.uri, what="the first line is not #EXTM3U")
     version = listed.number("X-VERSION")
     if version is None or version < LOWEST_VERSION:
         said = "missing" if version is None else f"{version}"
-        yield Finding(clause=FORM, where=listed.uri, what=f"EXT-X-VERSION is {said}, at least {LOWEST_VERSION} is due")
+        yield LintFinding(
+            clause=FORM, where=listed.uri, what=f"EXT-X-VERSION is {said}, at least {LOWEST_VERSION} is due"
+        )
 
 
-def judge(one: Heard) -> list[Finding]:
+def judge(one: ReadRendition) -> list[LintFinding]:
     """Every rule that a media list can break by itself."""
     return [*_kind(one.listed), *target_holds(one.listed), *_sums(one), *_continuous(one), *_independent(one)]
 
 
-def _kind(listed: Playlist) -> Iterator[Finding]:
+def _kind(listed: Playlist) -> Iterator[LintFinding]:
     kind = listed.tags.get("X-PLAYLIST-TYPE")
     if kind not in ("VOD", "EVENT"):
-        yield Finding(clause=KIND, where=listed.uri, what=f"EXT-X-PLAYLIST-TYPE is {kind}, neither VOD nor EVENT")
+        yield LintFinding(clause=KIND, where=listed.uri, what=f"EXT-X-PLAYLIST-TYPE is {kind}, neither VOD nor EVENT")
     if kind == "VOD" and not listed.ends:
-        yield Finding(clause=KIND, where=listed.uri, what="a VOD list has no EXT-X-ENDLIST")
+        yield LintFinding(clause=KIND, where=listed.uri, what="a VOD list has no EXT-X-ENDLIST")
     if kind == "EVENT" and not listed.ends and listed.tags.get("X-START") != "TIME-OFFSET=0":
-        yield Finding(clause=START, where=listed.uri, what="players begin a growing list near its end: EXT-X-START")
+        yield LintFinding(clause=START, where=listed.uri, what="players begin a growing list near its end: EXT-X-START")
 
 
-def target_holds(listed: Playlist) -> Iterator[Finding]:
+def target_holds(listed: Playlist) -> Iterator[LintFinding]:
     target = listed.number("X-TARGETDURATION")
     if target is None or target.denominator != 1:
-        yield Finding(clause=TARGET, where=listed.uri, what="EXT-X-TARGETDURATION is no whole number")
+        yield LintFinding(clause=TARGET, where=listed.uri, what="EXT-X-TARGETDURATION is no whole number")
         return
     for entry in listed.entries:
         if floor(entry.length + Fraction(1, 2)) > target:
             what = f"{entry.uri} lasts {float(entry.length)} s, more than the target {target} s and a half"
-            yield Finding(clause=TARGET, where=listed.uri, what=what)
+            yield LintFinding(clause=TARGET, where=listed.uri, what=what)
 
 
-def _sums(one: Heard) -> Iterator[Finding]:
+def _sums(one: ReadRendition) -> Iterator[LintFinding]:
     told = accumulate((entry.length for entry in one.listed.entries), initial=Fraction(0))
     for number, (said, truth) in enumerate(zip(told, one.borders, strict=True)):
         if abs(said - truth) >= max(one.frame, Fraction(1, 1000)):
             what = f"{number} EXTINF add up to {float(said):.6f} s, the bytes to {float(truth):.6f} s"
-            yield Finding(clause=SUMS, where=one.listed.uri, what=what)
+            yield LintFinding(clause=SUMS, where=one.listed.uri, what=what)
             return
 
 
-def _continuous(one: Heard) -> Iterator[Finding]:
+def _continuous(one: ReadRendition) -> Iterator[LintFinding]:
     due = 0
     for entry, segment in zip(one.listed.entries, one.segments, strict=True):
         if segment.start != due:
             what = f"{entry.uri} begins at tick {segment.start}, the one before ends at {due}"
-            yield Finding(clause=CONTINUOUS, where=one.listed.uri, what=what)
+            yield LintFinding(clause=CONTINUOUS, where=one.listed.uri, what=what)
             return
         due += segment.duration
 
 
-def _independent(one: Heard) -> Iterator[Finding]:
+def _independent(one: ReadRendition) -> Iterator[LintFinding]:
     for entry, segment in zip(one.listed.entries, one.segments, strict=True):
         if not segment.shots[0].key:
             what = f"{entry.uri} does not begin with a keyframe"
-            yield Finding(clause=INDEPENDENT, where=one.listed.uri, what=what)
+            yield LintFinding(clause=INDEPENDENT, where=one.listed.uri, what=what)
 
 
-def judge_iframes(uri: str, read: Read, one: Heard) -> list[Finding]:
+def judge_iframes(uri: str, read: Read, one: ReadRendition) -> list[LintFinding]:
     """The I-frame list of a rendition: byte ranges of keyframes in its segments, and when they are shown."""
     listed, findings = open_list(uri, read)
     if listed is None:
         return findings
     if "X-I-FRAMES-ONLY" not in listed.tags:
-        findings.append(Finding(clause="RFC 8216 4.3.3.6", where=uri, what="EXT-X-I-FRAMES-ONLY is missing"))
+        findings.append(LintFinding(clause="RFC 8216 4.3.3.6", where=uri, what="EXT-X-I-FRAMES-ONLY is missing"))
     keys = {
         (entry.uri, shot.head, shot.offset): Fraction(shot.start, one.init.timescale)
         for entry, segment in zip(one.listed.entries, one.segments, strict=True)
@@ -210,20 +213,20 @@ def judge_iframes(uri: str, read: Read, one: Heard) -> list[Finding]:
     findings += [*_kind(listed), *target_holds(listed), *_ranges(listed, keys, one.frame)]
     if one.listed.ends and len(listed.entries) < len(keys):
         what = f"{len(listed.entries)} of {len(keys)} keyframes are listed"
-        findings.append(Finding(clause=KEYFRAMES, where=uri, what=what))
+        findings.append(LintFinding(clause=KEYFRAMES, where=uri, what=what))
     return findings
 
 
-def _ranges(listed: Playlist, keys: dict[tuple[str, int, int], Fraction], frame: Fraction) -> Iterator[Finding]:
+def _ranges(listed: Playlist, keys: dict[tuple[str, int, int], Fraction], frame: Fraction) -> Iterator[LintFinding]:
     told = Fraction(0)
     for entry in listed.entries:
         size, offset = entry.range or (0, 0)
         truth = keys.get((entry.uri, size, offset))
         if truth is None:
             what = f"{size} bytes at {offset} of {entry.uri} are not the moof and first sample of a keyframe"
-            yield Finding(clause=KEYFRAMES, where=listed.uri, what=what)
+            yield LintFinding(clause=KEYFRAMES, where=listed.uri, what=what)
         elif abs(told - truth) >= frame:
             what = f"a keyframe at {float(truth):.6f} s is listed at {float(told):.6f} s"
-            yield Finding(clause=SUMS, where=listed.uri, what=what)
+            yield LintFinding(clause=SUMS, where=listed.uri, what=what)
             return
         told += entry.length

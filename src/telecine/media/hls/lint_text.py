@@ -12,7 +12,7 @@ _ATTRIBUTE = re.compile(r'([A-Z0-9-]+)=("[^"]*"|[^",]*)')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class PlaylistEntry:
     """A segment or a part of one, as a media list names it."""
 
     uri: str
@@ -42,7 +42,7 @@ class Playlist:
     uri: str
     begins: bool  # with #EXTM3U
     tags: dict[str, str] = field(default_factory=dict)  # those that stand for themselves, without #EXT-
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[PlaylistEntry, ...] = ()
     variants: tuple[Variant, ...] = ()
     iframes: tuple[Variant, ...] = ()
     media: tuple[Variant, ...] = ()
@@ -87,7 +87,7 @@ class _Reading:
     def __init__(self, uri: str) -> None:
         self._uri = uri
         self.tags: dict[str, str] = {}
-        self.entries: list[Entry] = []
+        self.entries: list[PlaylistEntry] = []
         self.variants: list[Variant] = []
         self.iframes: list[Variant] = []
         self.media: list[Variant] = []
@@ -119,7 +119,7 @@ class _Reading:
         if self._stream is not None:
             self.variants.append(Variant(attributes=self._stream, uri=uri))
         else:
-            self.entries.append(Entry(uri=uri, length=self._length or Fraction(0), range=self._range))
+            self.entries.append(PlaylistEntry(uri=uri, length=self._length or Fraction(0), range=self._range))
         self._stream = self._length = self._range = None
 
     def _named(self, value: str) -> Variant:

@@ -19,11 +19,11 @@ from typing import Literal, Protocol
 from telecine.errors import MediaError
 from telecine.media import languages
 from telecine.media.hls.recorded_film import (
-    Audio,
+    AudioRendition,
     Film,
-    Piece,
+    RecordedSegment,
     Rendition,
-    Video,
+    VideoRendition,
     average,
     nearest,
     parts_of,
@@ -62,7 +62,7 @@ def master(film: Film, uri: Uri) -> str:
     return _text(lines)
 
 
-def _variant(film: Film, video: Video) -> dict[str, object]:
+def _variant(film: Film, video: VideoRendition) -> dict[str, object]:
     return {
         **_rates(film, [video]),
         "CODECS": _quoted(",".join(dict.fromkeys([video.init.codecs, *(one.init.codecs for one in film.audios)]))),
@@ -74,7 +74,7 @@ def _variant(film: Film, video: Video) -> dict[str, object]:
     }
 
 
-def _iframe_variant(film: Film, video: Video) -> dict[str, object]:
+def _iframe_variant(film: Film, video: VideoRendition) -> dict[str, object]:
     if film.growing:
         rates: dict[str, object] = {"BANDWIDTH": video.rung.peak_over(film.timing.gop / film.timing.rate)}
     else:
@@ -88,7 +88,7 @@ def _iframe_variant(film: Film, video: Video) -> dict[str, object]:
     }
 
 
-def _rates(film: Film, videos: Sequence[Video]) -> dict[str, object]:
+def _rates(film: Film, videos: Sequence[VideoRendition]) -> dict[str, object]:
     """What the worst playable combination needs: the rung and the most expensive audio track."""
     if film.growing:
         planned = [video.rung.peak_over(film.shortest_counted) for video in videos]
@@ -123,7 +123,7 @@ def _only_audio(film: Film, uri: Uri) -> Iterator[str]:
     yield uri("media", default.name, 0)
 
 
-def _names(audios: Sequence[Audio]) -> list[str]:
+def _names(audios: Sequence[AudioRendition]) -> list[str]:
     """A name for each track, as a menu shows it; no two are equal."""
     names: list[str] = []
     for number, audio in enumerate(audios, 1):
@@ -164,7 +164,7 @@ def _iframes_of(film: Film, one: Rendition) -> Iterator[tuple[int, int, int, Fra
             yield piece.number, offset, head, frames / film.timing.rate
 
 
-def _ordered(film: Film, one: Rendition) -> list[Piece]:
+def _ordered(film: Film, one: Rendition) -> list[RecordedSegment]:
     pieces = sorted(one.pieces, key=lambda piece: piece.number)
     if unbroken(pieces) != len(pieces) or not (pieces or film.growing):
         raise MediaError(f"{one.name} has a gap: segment {unbroken(pieces)} is missing")

@@ -9,7 +9,7 @@ from itertools import count, takewhile
 from math import ceil, floor
 from typing import TypeVar
 
-from telecine.media.orders import Init, Rung, Segment, Timing, Track
+from telecine.media.orders import AudioTrackOrder, Init, Rung, Segment, Timing
 
 # Audio is cut at whole AAC frames, so a piece may be this much longer than the grid says.
 WOBBLE = Fraction(1024, 44_100)
@@ -17,7 +17,7 @@ DEFAULT_HEIGHT = 540  # Apple 1.32: the variant that a player starts with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class RecordedSegment:
     """A recorded segment. `duration` is in ticks of its track; `fragments` as in `orders.Segment`."""
 
     number: int
@@ -27,17 +27,17 @@ class Piece:
     fragments: tuple[tuple[int, int, int, int], ...] = ()
 
     @classmethod
-    def of(cls, segment: Segment) -> Piece:
+    def of(cls, segment: Segment) -> RecordedSegment:
         return cls(**{name: getattr(segment, name) for name in ("number", "size", "duration", "sha256", "fragments")})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Video:
+class VideoRendition:
     """A rung and what there is of it, in any order and with gaps while it is encoded."""
 
     rung: Rung
     init: Init
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[RecordedSegment, ...] = ()
     range: str = "SDR"  # SDR, PQ or HLG
 
     @property
@@ -46,12 +46,12 @@ class Video:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audio:
+class AudioRendition:
     """An audio track and what there is of it."""
 
-    track: Track
+    track: AudioTrackOrder
     init: Init
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[RecordedSegment, ...] = ()
     language: str | None = None
     title: str | None = None
     default: bool = False
@@ -61,8 +61,8 @@ class Audio:
         return self.track.name
 
 
-Rendition = Video | Audio
-R = TypeVar("R", Video, Audio)
+Rendition = VideoRendition | AudioRendition
+R = TypeVar("R", VideoRendition, AudioRendition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +73,8 @@ class Film:
     """
 
     timing: Timing
-    videos: tuple[Video, ...] = ()
-    audios: tuple[Audio, ...] = ()
+    videos: tuple[VideoRendition, ...] = ()
+    audios: tuple[AudioRendition, ...] = ()
     growing: bool = False
 
     @property
@@ -82,12 +82,12 @@ class Film:
         return (*self.videos, *self.audios)
 
     @property
-    def default_audio(self) -> Audio | None:
+    def default_audio(self) -> AudioRendition | None:
         """The one marked as default, else the first."""
         return next((audio for audio in self.audios if audio.default), self.audios[0] if self.audios else None)
 
     @property
-    def variants(self) -> tuple[Video, ...]:
+    def variants(self) -> tuple[VideoRendition, ...]:
         """The rung to start with, then the others from small to large."""
         rising = sorted(self.videos, key=lambda video: (video.rung.width * video.rung.height, video.rung.maxrate))
         if not rising:
@@ -134,11 +134,11 @@ class Film:
     def named(self, name: str) -> Rendition:
         return next(one for one in self.renditions if one.name == name)
 
-    def _required(self) -> tuple[Video, ...]:
+    def _required(self) -> tuple[VideoRendition, ...]:
         return tuple(video for video in self.videos if video.rung.required) or self.videos
 
 
-def unbroken(pieces: Iterable[Piece]) -> int:
+def unbroken(pieces: Iterable[RecordedSegment]) -> int:
     """How many pieces there are from number 0 on before the first gap."""
     have = {piece.number for piece in pieces}
     return sum(1 for _ in takewhile(have.__contains__, count()))

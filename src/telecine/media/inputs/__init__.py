@@ -3,7 +3,7 @@
     source ──open_input──▶ LocalFile                      read in place; must stay as it is
                        └─▶ WebFile | BucketFile ──save──▶ a whole file, hashed; resumed where it broke off
 
-`Gate` says which places may be asked: an address inside the operator's own network is refused unless allowed.
+`InputPolicy` says which places may be asked: an address inside the operator's own network is refused unless allowed.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from telecine.errors import MediaRefused, SourceUnreachable
-from telecine.media.inputs.address_policy import Gate
+from telecine.media.inputs.address_policy import InputPolicy
 from telecine.media.inputs.bucket import BucketFile
-from telecine.media.inputs.download import Broken, Fetched, Progress, save, silent
+from telecine.media.inputs.download import Fetched, Progress, TransferBroken, save, silent
 from telecine.media.inputs.files import LocalFile, hash_file
-from telecine.media.limits import Bounds, check_size
+from telecine.media.limits import SourceBounds, check_size
 
 if TYPE_CHECKING:
     from telecine.media.inputs.web import WebFile
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BucketFile",
     "Fetched",
-    "Gate",
+    "InputPolicy",
     "LocalFile",
     "Progress",
     "download",
@@ -43,7 +43,7 @@ def is_remote(source: str) -> bool:
     return _SCHEME.match(source) is not None
 
 
-def open_input(source: str, gate: Gate) -> LocalFile | WebFile | BucketFile:
+def open_input(source: str, gate: InputPolicy) -> LocalFile | WebFile | BucketFile:
     """The place of the source. Nothing remote is asked yet; a local file must be there."""
     found = _SCHEME.match(source)
     match found and found[1].lower():
@@ -61,7 +61,7 @@ def open_input(source: str, gate: Gate) -> LocalFile | WebFile | BucketFile:
             )
 
 
-async def reach(source: str, gate: Gate) -> int | None:
+async def reach(source: str, gate: InputPolicy) -> int | None:
     """Ask whether the source is there and not too large; its size in bytes, where the place says it."""
     place = open_input(source, gate)
     if isinstance(place, LocalFile):
@@ -70,13 +70,13 @@ async def reach(source: str, gate: Gate) -> int | None:
         try:
             async with place.open(0, None) as stream:
                 size = stream.total
-        except Broken as error:
+        except TransferBroken as error:
             raise SourceUnreachable(f"the source {place.shown} cannot be reached: {error}") from error
-    check_size(size or 0, Bounds(source_bytes=gate.most_bytes))
+    check_size(size or 0, SourceBounds(source_bytes=gate.most_bytes))
     return size
 
 
-async def download(source: str, path: Path, gate: Gate, progress: Progress = silent) -> Fetched:
+async def download(source: str, path: Path, gate: InputPolicy, progress: Progress = silent) -> Fetched:
     """Bring a remote source into a file."""
     place = open_input(source, gate)
     assert not isinstance(place, LocalFile), "a local file is read in place"

@@ -9,11 +9,11 @@ from typing import Any
 
 from telecine.addresses import Resolve, first_inside, resolve
 from telecine.errors import MediaRefused
-from telecine.media.inputs.download import Broken
+from telecine.media.inputs.download import TransferBroken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class InputPolicy:
     """What the settings allow, and how patient we are."""
 
     most_bytes: int = 200 << 30
@@ -30,7 +30,7 @@ class Gate:
             async with asyncio.timeout(self.connect_seconds):
                 found = await self.resolve(host, port)
         except (OSError, UnicodeError, TimeoutError) as error:
-            raise Broken(f"the host {host} is not known ({str(error) or 'no answer'})") from error
+            raise TransferBroken(f"the host {host} is not known ({str(error) or 'no answer'})") from error
         if (inside := first_inside(host, found, self.private)) is not None:
             raise MediaRefused(
                 f"the source's host {host} is at {inside}, which is not on the public internet; "

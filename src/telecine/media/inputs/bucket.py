@@ -11,8 +11,8 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, PreconditionError, UnauthenticatedError
 
 from telecine.errors import NO_CREDENTIALS, MediaRefused, lacks_credentials
-from telecine.media.inputs.address_policy import Gate
-from telecine.media.inputs.download import BLOCK, Broken, Stream, changed
+from telecine.media.inputs.address_policy import InputPolicy
+from telecine.media.inputs.download import BLOCK, DownloadStream, TransferBroken, changed
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult
@@ -30,7 +30,7 @@ class BucketFile:
     store: ObjectStore
 
     @classmethod
-    def at(cls, source: str, gate: Gate) -> BucketFile:
+    def at(cls, source: str, gate: InputPolicy) -> BucketFile:
         # No URL parser: a key may hold ? and #.
         bucket, _, key = source[len(SCHEME) :].partition("/")
         if not bucket or not key:
@@ -40,12 +40,12 @@ class BucketFile:
         return cls(source, key, gate.bucket(f"{SCHEME}{bucket}"))
 
     @asynccontextmanager
-    async def open(self, at: int, mark: str | None) -> AsyncIterator[Stream]:
+    async def open(self, at: int, mark: str | None) -> AsyncIterator[DownloadStream]:
         options: GetOptions = {"range": {"offset": at}, "if_match": mark} if at and mark else {}
         with self._told():
             found = await obstore.get_async(self.store, self.key, options=options)
         meta = found.meta
-        yield Stream(at=found.range[0], total=meta["size"], mark=meta["e_tag"], blocks=self._blocks(found))
+        yield DownloadStream(at=found.range[0], total=meta["size"], mark=meta["e_tag"], blocks=self._blocks(found))
 
     async def _blocks(self, found: GetResult) -> AsyncIterator[bytes]:
         with self._told():
@@ -69,5 +69,5 @@ class BucketFile:
             raise changed(self.shown) from error
         except (OSError, BaseError) as error:
             if lacks_credentials(error):
-                raise Broken(NO_CREDENTIALS) from error
-            raise Broken((str(error).strip().splitlines() or [type(error).__name__])[0][:300]) from error
+                raise TransferBroken(NO_CREDENTIALS) from error
+            raise TransferBroken((str(error).strip().splitlines() or [type(error).__name__])[0][:300]) from error

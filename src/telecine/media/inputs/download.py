@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from telecine.errors import MediaRefused, SourceUnreachable
-from telecine.media.limits import Bounds, check_size
+from telecine.media.limits import SourceBounds, check_size
 
 if TYPE_CHECKING:
-    from telecine.media.inputs.address_policy import Gate
+    from telecine.media.inputs.address_policy import InputPolicy
 
 BLOCK = 1 << 20
 # In a row, without a new byte.
@@ -27,7 +27,7 @@ TRIES = 5
 Progress = Callable[[float, float], None]
 
 
-class Broken(Exception):
+class TransferBroken(Exception):
     """The line broke, or the place asks for patience: the rest may come when it is asked again."""
 
 
@@ -38,7 +38,7 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class DownloadStream:
     """Bytes on their way, from byte `at` on; `total` is the size of all of them, where it is known."""
 
     at: int
@@ -47,12 +47,12 @@ class Stream:
     blocks: AsyncIterator[bytes]
 
 
-class Place(Protocol):
+class InputSource(Protocol):
     @property
     def shown(self) -> str:
         """Its address without secrets."""
 
-    def open(self, at: int, mark: str | None) -> AbstractAsyncContextManager[Stream]:
+    def open(self, at: int, mark: str | None) -> AbstractAsyncContextManager[DownloadStream]:
         """Ask for the bytes from `at` on, if they still bear the mark; a place that cannot begins at 0."""
 
 
@@ -60,9 +60,9 @@ def silent(done: float, of: float) -> None:
     """Report to nobody."""
 
 
-async def save(place: Place, path: Path, gate: Gate, progress: Progress = silent) -> Fetched:
+async def save(place: InputSource, path: Path, gate: InputPolicy, progress: Progress = silent) -> Fetched:
     """Write the bytes of the place to the file."""
-    saving = _Saving(place.shown, path, Bounds(source_bytes=gate.most_bytes))
+    saving = _Saving(place.shown, path, SourceBounds(source_bytes=gate.most_bytes))
     fruitless = 0
     while True:
         before = saving.size
@@ -73,7 +73,7 @@ async def save(place: Place, path: Path, gate: Gate, progress: Progress = silent
                     await asyncio.to_thread(saving.add, block)
                     progress(saving.size, max(saving.total or 2 * saving.size, 1))
             return saving.fetched()
-        except Broken as error:
+        except TransferBroken as error:
             fruitless = 0 if saving.size > before else fruitless + 1
             if fruitless == TRIES:
                 raise SourceUnreachable(
@@ -85,7 +85,7 @@ async def save(place: Place, path: Path, gate: Gate, progress: Progress = silent
 class _Saving:
     """A file that grows; what is in it was hashed."""
 
-    def __init__(self, shown: str, path: Path, bounds: Bounds) -> None:
+    def __init__(self, shown: str, path: Path, bounds: SourceBounds) -> None:
         self._shown = shown
         self._path = path
         self._bounds = bounds
@@ -100,7 +100,7 @@ class _Saving:
         """Without a mark nobody can tell whether the rest belongs to what is there."""
         return self.size if self.mark else 0
 
-    def begin(self, stream: Stream) -> None:
+    def begin(self, stream: DownloadStream) -> None:
         sizes = {self.total, stream.total} - {None}
         if self._began and (stream.mark != self.mark or len(sizes) > 1):
             raise changed(self._shown)
@@ -110,7 +110,7 @@ class _Saving:
             self._hash, self.size = hashlib.sha256(), 0
             self._path.write_bytes(b"")
         elif stream.at != self.size:
-            raise Broken(f"the answer begins at byte {stream.at} instead of {self.size}")
+            raise TransferBroken(f"the answer begins at byte {stream.at} instead of {self.size}")
 
     def add(self, block: bytes) -> None:
         check_size(self.size + len(block), self._bounds)
@@ -121,7 +121,7 @@ class _Saving:
 
     def fetched(self) -> Fetched:
         if self.total is not None and self.size < self.total:
-            raise Broken(f"{self.total - self.size} bytes are missing")
+            raise TransferBroken(f"{self.total - self.size} bytes are missing")
         return Fetched(self.size, self._hash.hexdigest())
 
 

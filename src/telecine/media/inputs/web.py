@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import httpx
 
 from telecine.errors import MediaRefused
-from telecine.media.inputs.address_policy import Gate
-from telecine.media.inputs.download import BLOCK, Broken, Stream, changed
+from telecine.media.inputs.address_policy import InputPolicy
+from telecine.media.inputs.download import BLOCK, DownloadStream, TransferBroken, changed
 
 REDIRECTS = 5
 REDIRECTING = (301, 302, 303, 307, 308)
@@ -26,10 +26,10 @@ class WebFile:
     """One address."""
 
     url: httpx.URL
-    gate: Gate
+    gate: InputPolicy
 
     @classmethod
-    def at(cls, source: str, gate: Gate) -> WebFile:
+    def at(cls, source: str, gate: InputPolicy) -> WebFile:
         return cls(_parsed(source), gate)
 
     @property
@@ -38,7 +38,7 @@ class WebFile:
         return _shown(self.url)
 
     @asynccontextmanager
-    async def open(self, at: int, mark: str | None) -> AsyncIterator[Stream]:
+    async def open(self, at: int, mark: str | None) -> AsyncIterator[DownloadStream]:
         headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "telecine"}
         if at and mark:
             headers |= {"Range": f"bytes={at}-", "If-Range": mark}
@@ -79,8 +79,8 @@ class WebFile:
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failure = error
             except httpx.TransportError as error:
-                raise Broken(_said(error)) from error
-        raise Broken(_said(failure)) from failure
+                raise TransferBroken(_said(error)) from error
+        raise TransferBroken(_said(failure)) from failure
 
     def _redirected(self, url: httpx.URL, location: str) -> httpx.URL:
         try:
@@ -91,7 +91,7 @@ class WebFile:
             raise MediaRefused(f"the source {self.shown} redirects to nowhere; give its address", code="redirects")
         return _parsed(target)
 
-    def _stream(self, response: httpx.Response, mark: str | None) -> Stream:
+    def _stream(self, response: httpx.Response, mark: str | None) -> DownloadStream:
         self._check_status(response)
         coding = response.headers.get("content-encoding", "identity")
         if coding != "identity":
@@ -107,7 +107,7 @@ class WebFile:
             first, total = _range(response.headers.get("content-range", ""))
             # It answers If-Range: the mark still holds, even if it is not repeated.
             found = found or mark
-        return Stream(at=first, total=total, mark=found, blocks=_blocks(response))
+        return DownloadStream(at=first, total=total, mark=found, blocks=_blocks(response))
 
     def _check_status(self, response: httpx.Response) -> None:
         status = response.status_code
@@ -117,7 +117,7 @@ class WebFile:
         if status == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise changed(self.shown)
         if status in PATIENCE or status >= 500:
-            raise Broken(f"it answers {said}")
+            raise TransferBroken(f"it answers {said}")
         if status in (401, 403, 407):
             raise MediaRefused(
                 f"the source {self.shown} may not be read: it answers {said}; give an address that may",
@@ -133,7 +133,7 @@ async def _blocks(response: httpx.Response) -> AsyncIterator[bytes]:
         async for block in response.aiter_raw(BLOCK):
             yield block
     except httpx.TransportError as error:
-        raise Broken(_said(error)) from error
+        raise TransferBroken(_said(error)) from error
 
 
 def _parsed(source: str) -> httpx.URL:
@@ -164,7 +164,7 @@ def _mark(headers: httpx.Headers) -> str | None:
 def _range(text: str) -> tuple[int, int | None]:
     found = _CONTENT_RANGE.fullmatch(text)
     if found is None:
-        raise Broken(f"the answer's range {text!r} is not understood")
+        raise TransferBroken(f"the answer's range {text!r} is not understood")
     return int(found[1]), int(found[2]) if found[2] != "*" else None
 
 

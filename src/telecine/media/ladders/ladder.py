@@ -26,7 +26,7 @@ PRESET = "veryfast"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class LadderStep:
     """A rendition as a ladder names it. Without `height` it is as large as the source; without `kbps` as usual."""
 
     name: str = ""
@@ -39,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class SkippedStep:
     """A step that this source does not get, and why."""
 
     name: str
@@ -47,18 +47,18 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Climb:
+class ChosenRungs:
     """What a source gets of a ladder, the smallest rung first."""
 
     rungs: tuple[Rung, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedStep, ...] = ()
 
 
-Ladder = tuple[Step, ...]
+Ladder = tuple[LadderStep, ...]
 
 
 def _table(*rows: tuple[str, int, int]) -> Ladder:
-    return tuple(Step(name=name, height=height, kbps=kbps) for name, height, kbps in rows)
+    return tuple(LadderStep(name=name, height=height, kbps=kbps) for name, height, kbps in rows)
 
 
 COMPACT = _table(("360p", 360, 800), ("540p", 540, 2000), ("720p", 720, 3000), ("1080p", 1080, 6000))
@@ -76,16 +76,16 @@ APPLE = _table(
     ("1080p", 1080, 6000),
     ("1080p-high", 1080, 7800),
 )
-LADDERS: dict[str, Ladder] = {"web-compact": COMPACT, "web": WEB, "apple": APPLE, "single": (Step(),)}
+LADDERS: dict[str, Ladder] = {"web-compact": COMPACT, "web": WEB, "apple": APPLE, "single": (LadderStep(),)}
 
 
-def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> Climb:
+def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> ChosenRungs:
     """The rungs that this picture can fill, never above it and never none."""
     wide, high = picture.shown
     short = min(wide, high)
     kept = [step for step in ladder if _fills(step, wide, high)]
     skipped = tuple(
-        Skipped(name=step.name, reason=f"the source is {wide}×{high}, and enlarging it would add nothing")
+        SkippedStep(name=step.name, reason=f"the source is {wide}×{high}, and enlarging it would add nothing")
         for step in ladder
         if step not in kept
     )
@@ -99,7 +99,7 @@ def climb(ladder: Ladder, picture: Picture, rate: Fraction) -> Climb:
         replace(_rung(_named(step, short, names), _size(step, wide, high, rate), rate), colour=colour) for step in kept
     ]
     rungs.sort(key=lambda rung: (rung.width * rung.height, rung.maxrate))
-    return Climb(rungs=shared(rungs, picture), skipped=skipped)
+    return ChosenRungs(rungs=shared(rungs, picture), skipped=skipped)
 
 
 def shared(rungs: Sequence[Rung], picture: Picture) -> tuple[Rung, ...]:
@@ -136,25 +136,25 @@ def _is_multiple(large: tuple[int, int], small: tuple[int, int]) -> bool:
     return times > 1 and large == (times * small[0], times * small[1])
 
 
-def _rise(step: Step) -> tuple[int, int]:
+def _rise(step: LadderStep) -> tuple[int, int]:
     return step.height or 1 << 30, step.kbps or 0
 
 
-def _fills(step: Step, wide: int, high: int) -> bool:
+def _fills(step: LadderStep, wide: int, high: int) -> bool:
     if step.height is None or step.height <= min(wide, high):
         return True
     # A film of 1920 × 804 is what people call 1080p: it fills the width.
     return step.height * WIDE <= max(wide, high)
 
 
-def _named(step: Step, short: int, taken: set[str]) -> Step:
+def _named(step: LadderStep, short: int, taken: set[str]) -> LadderStep:
     """A step of the source's size is called by it, and gets the bits of the usual step that is as large."""
     kbps = step.kbps or next((one.kbps for one in WEB if (one.height or 0) >= short), WEB[-1].kbps)
     own = f"{max(2, _even(short))}p"
     return replace(step, name=step.name or (f"{own}-source" if own in taken else own), kbps=kbps)
 
 
-def _size(step: Step, wide: int, high: int, rate: Fraction) -> tuple[int, int]:
+def _size(step: LadderStep, wide: int, high: int, rate: Fraction) -> tuple[int, int]:
     """Even, the aspect ratio kept to the nearest even pixel; never larger than the source or the highest level."""
     short = min(wide, high)
     scale = min(Fraction(1), Fraction(step.height or short, short))
@@ -169,7 +169,7 @@ def _even(side: int) -> int:
     return side - side % 2
 
 
-def _rung(step: Step, size: tuple[int, int], rate: Fraction) -> Rung:
+def _rung(step: LadderStep, size: tuple[int, int], rate: Fraction) -> Rung:
     width, height = size
     target = (step.kbps or 0) * 1000
     maxrate, bufsize = int(target * PEAK), target * BUFFER

@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from typing import Any
 
 from telecine.errors import BadSpec
-from telecine.media.ladders.ladder import LADDERS, Ladder, Step
+from telecine.media.ladders.ladder import LADDERS, Ladder, LadderStep
 
-MOST_RUNGS = 16
+MAX_RUNGS = 16
 TALLEST = 4320
-MOST_KBPS = 400_000
+MAX_KBPS = 400_000
 PRESETS = ("ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow")
-KNOWN = tuple(field.name for field in fields(Step))
+KNOWN = tuple(field.name for field in fields(LadderStep))
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
@@ -26,9 +26,9 @@ def read_ladder(value: object, own: Mapping[str, Any] | None = None) -> Ladder:
     rungs = value.get("rungs") if isinstance(value, Mapping) else value
     if not isinstance(rungs, Sequence) or not rungs or isinstance(rungs, str):
         raise BadSpec('a ladder is a name or a list of rungs such as [{"height": 720, "kbps": 3000}]')
-    if len(rungs) > MOST_RUNGS:
-        raise BadSpec(f"a ladder has at most {MOST_RUNGS} rungs; this one has {len(rungs)}")
-    steps: list[Step] = []
+    if len(rungs) > MAX_RUNGS:
+        raise BadSpec(f"a ladder has at most {MAX_RUNGS} rungs; this one has {len(rungs)}")
+    steps: list[LadderStep] = []
     for place, rung in enumerate(rungs):
         steps.append(_step(rung, f"rung {place + 1} of the ladder", {step.name for step in steps}))
     return tuple(steps)
@@ -55,7 +55,7 @@ def _called(name: str, own: Mapping[str, Any]) -> Ladder:
     return LADDERS[name]
 
 
-def _step(rung: object, where: str, taken: set[str]) -> Step:
+def _step(rung: object, where: str, taken: set[str]) -> LadderStep:
     if not isinstance(rung, Mapping):
         raise BadSpec(f'{where} must be a table such as {{"height": 720, "kbps": 3000}}')
     for key in rung:
@@ -68,16 +68,16 @@ def _step(rung: object, where: str, taken: set[str]) -> Step:
         raise BadSpec(f"{where}: height {height} must be even; H.264 halves the colour")
     if height is None and "height" not in rung:
         raise BadSpec(f'{where} has no height; give the short side in pixels, or "source"')
-    kbps = _number(rung, "kbps", where, 1, MOST_KBPS)
+    kbps = _number(rung, "kbps", where, 1, MAX_KBPS)
     if height is not None and kbps is None:
         raise BadSpec(f"{where} has no kbps; give its usual bit rate in thousands per second")
-    return Step(
+    return LadderStep(
         name=_name(rung, height, kbps, where=where, taken=taken),
         height=height,
         kbps=kbps,
         required=_flag(rung, "required", where, True),
         crf=_number(rung, "crf", where, 0, 51),
-        preset=_preset(rung.get("preset", Step().preset), where),
+        preset=_preset(rung.get("preset", LadderStep().preset), where),
         lossless=_flag(rung, "lossless", where, False),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class Damaged(ValueError):
+class DamagedBoxes(ValueError):
     """These bytes are not what they say they are."""
 
 
@@ -32,17 +32,17 @@ def walk(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Box]:
     at = start
     while at < stop:
         if stop - at < 8:
-            raise Damaged(f"{stop - at} bytes at {at} are too few for a box")
+            raise DamagedBoxes(f"{stop - at} bytes at {at} are too few for a box")
         size, name = struct.unpack_from(">I4s", data, at)
         body = at + 8
         if size == 1:
             if stop - at < 16:
-                raise Damaged(f"the box at {at} is cut in its header")
+                raise DamagedBoxes(f"the box at {at} is cut in its header")
             (size,) = struct.unpack_from(">Q", data, body)
             body += 8
         kind = name.decode("latin-1")
         if size < body - at or at + size > stop:
-            raise Damaged(f"the box {kind!r} at {at} says {size} bytes, there are {stop - at}")
+            raise DamagedBoxes(f"the box {kind!r} at {at} says {size} bytes, there are {stop - at}")
         yield Box(kind, at, body, at + size)
         at += size
 
@@ -50,7 +50,7 @@ def walk(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Box]:
 def inside(data: bytes, box: Box, skip: int = 0) -> Iterator[Box]:
     """The boxes in the body of this one, after `skip` bytes of its own fields."""
     if box.body + skip > box.end:
-        raise Damaged(f"the box {box.type!r} is too short for its fields")
+        raise DamagedBoxes(f"the box {box.type!r} is too short for its fields")
     return walk(data, box.body + skip, box.end)
 
 
@@ -58,21 +58,21 @@ def some(data: bytes, box: Box, kind: str, skip: int = 0) -> Box | None:
     """The box of this kind inside, if there is one; two are damage."""
     found = [inner for inner in inside(data, box, skip) if inner.type == kind]
     if len(found) > 1:
-        raise Damaged(f"{box.type} holds {len(found)} {kind} boxes, one was expected")
+        raise DamagedBoxes(f"{box.type} holds {len(found)} {kind} boxes, one was expected")
     return found[0] if found else None
 
 
 def only(data: bytes, box: Box, kind: str, skip: int = 0) -> Box:
     found = some(data, box, kind, skip)
     if found is None:
-        raise Damaged(f"{box.type} holds no {kind} box")
+        raise DamagedBoxes(f"{box.type} holds no {kind} box")
     return found
 
 
 def full(data: bytes, box: Box) -> tuple[int, int, int]:
     """Version, flags, and where the fields of a full box begin."""
     if box.end - box.body < 4:
-        raise Damaged(f"the box {box.type!r} is too short for a version")
+        raise DamagedBoxes(f"the box {box.type!r} is too short for a version")
     (word,) = struct.unpack_from(">I", data, box.body)
     return word >> 24, word & 0xFFFFFF, box.body + 4
 
@@ -80,5 +80,5 @@ def full(data: bytes, box: Box) -> tuple[int, int, int]:
 def unpack(form: str, data: bytes, at: int, end: int) -> tuple[Any, ...]:
     """The fields at `at`; they must lie before `end`, which is that of their box."""
     if at + struct.calcsize(form) > min(end, len(data)):
-        raise Damaged(f"a box ends at {end}, in the middle of a field at {at}")
+        raise DamagedBoxes(f"a box ends at {end}, in the middle of a field at {at}")
     return struct.unpack_from(form, data, at)

@@ -4,7 +4,7 @@
     segment   { moof(mfhd · traf(tfhd · tfdt · trun)) · mdat } …
 
 Each step goes forward by at least one header, and no count is believed before the bytes for it were seen: damage is
-`Damaged`, never an endless loop and never a large allocation.
+`DamagedBoxes`, never an endless loop and never a large allocation.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from telecine.media.mp4.box_walk import Box, Damaged, full, only, some, unpack, walk
+from telecine.media.mp4.box_walk import Box, DamagedBoxes, full, only, some, unpack, walk
 from telecine.media.mp4.sample_entry import codecs_of
 
-__all__ = ["Box", "Damaged", "Edit", "Fragment", "InitFacts", "fragments", "read_init", "walk"]
+__all__ = ["Box", "DamagedBoxes", "EditListEntry", "Fragment", "InitFacts", "fragments", "read_init", "walk"]
 
 # Between fragments they do no harm.
 _AROUND = frozenset({"styp", "sidx", "emsg", "prft", "free", "skip"})
@@ -24,7 +24,7 @@ _NOT_SYNC = 0x10000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class EditListEntry:
     """A row of an edit list. `media_time` −1 is an empty edit."""
 
     duration: int
@@ -42,7 +42,7 @@ class InitFacts:
     width: int = 0
     height: int = 0
     colour: tuple[int, int, int, bool] | None = None  # primaries, transfer, matrix, full range
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[EditListEntry, ...] = ()
     default_duration: int = 0
     default_size: int = 0
     default_flags: int = 0
@@ -84,7 +84,7 @@ def read_init(data: bytes) -> InitFacts:
     """Read `ftyp` and `moov`. There must be one track."""
     top = list(walk(data))
     if [box.type for box in top] != ["ftyp", "moov"]:
-        raise Damaged(f"an init is ftyp and moov, this is {' '.join(box.type for box in top) or 'empty'}")
+        raise DamagedBoxes(f"an init is ftyp and moov, this is {' '.join(box.type for box in top) or 'empty'}")
     moov = top[1]
     trak = only(data, moov, "trak")
     mdia = only(data, trak, "mdia")
@@ -92,7 +92,7 @@ def read_init(data: bytes) -> InitFacts:
     hdlr = only(data, mdia, "hdlr")
     (handler,) = unpack(">4s", data, hdlr.body + 8, hdlr.end)
     if timescale == 0:
-        raise Damaged("a track without a timescale")
+        raise DamagedBoxes("a track without a timescale")
     table = only(data, only(data, only(data, mdia, "minf"), "stbl"), "stsd")
     entry = codecs_of(data, table)
     defaults = _trex(data, moov)
@@ -122,11 +122,11 @@ def fragments(data: bytes, init: InitFacts | None = None) -> tuple[Fragment, ...
             found.append(_fragment(data, moof, box, init))
             moof = None
         elif box.type not in _AROUND or moof is not None:
-            raise Damaged(f"a {box.type} box does not belong at {box.start}")
+            raise DamagedBoxes(f"a {box.type} box does not belong at {box.start}")
     if moof is not None:
-        raise Damaged("the last moof has no mdat")
+        raise DamagedBoxes("the last moof has no mdat")
     if not found:
-        raise Damaged("there is no fragment")
+        raise DamagedBoxes("there is no fragment")
     return tuple(found)
 
 
@@ -140,13 +140,13 @@ def _after_times(data: bytes, box: Box) -> int:
 def _trex(data: bytes, moov: Box) -> tuple[int, int, int]:
     mvex = some(data, moov, "mvex")
     if mvex is None:
-        raise Damaged("the init is not one of fragments: mvex is missing")
+        raise DamagedBoxes("the init is not one of fragments: mvex is missing")
     trex = only(data, mvex, "trex")
     duration, size, flags = unpack(">III", data, trex.body + 12, trex.end)
     return duration, size, flags
 
 
-def _edits(data: bytes, trak: Box) -> tuple[Edit, ...]:
+def _edits(data: bytes, trak: Box) -> tuple[EditListEntry, ...]:
     edts = some(data, trak, "edts")
     if edts is None:
         return ()
@@ -155,9 +155,9 @@ def _edits(data: bytes, trak: Box) -> tuple[Edit, ...]:
     row = struct.Struct(">QqI" if version else ">IiI")
     (count,) = unpack(">I", data, at, box.end)
     if at + 4 + count * row.size > box.end:
-        raise Damaged(f"an edit list of {count} rows does not fit into its box")
+        raise DamagedBoxes(f"an edit list of {count} rows does not fit into its box")
     rows = (row.unpack_from(data, at + 4 + number * row.size) for number in range(count))
-    return tuple(Edit(duration=duration, media_time=time) for duration, time, _ in rows)
+    return tuple(EditListEntry(duration=duration, media_time=time) for duration, time, _ in rows)
 
 
 def _fragment(data: bytes, moof: Box, mdat: Box, init: InitFacts | None) -> Fragment:
@@ -171,7 +171,7 @@ def _fragment(data: bytes, moof: Box, mdat: Box, init: InitFacts | None) -> Frag
     run = _Run.read(data, only(data, traf, "trun"), defaults, room=mdat.end - mdat.body)
     begin = moof.start + run.offset
     if begin < mdat.body or begin + sum(run.sizes) > mdat.end:
-        raise Damaged("samples lie outside of their mdat")
+        raise DamagedBoxes("samples lie outside of their mdat")
     return Fragment(
         offset=moof.start,
         size=mdat.end - moof.start,
@@ -196,7 +196,7 @@ class _Defaults:
 def _tfhd(data: bytes, box: Box, init: InitFacts | None) -> tuple[int, _Defaults]:
     _, flags, at = full(data, box)
     if flags & 0x1 or not flags & 0x20000:
-        raise Damaged("sample positions must count from the moof (default-base-is-moof)")
+        raise DamagedBoxes("sample positions must count from the moof (default-base-is-moof)")
     (track,) = unpack(">I", data, at, box.end)
     at += 4 + (4 if flags & 0x2 else 0)
     values = [init.default_duration, init.default_size, init.default_flags] if init else [0, 0, 0]
@@ -222,7 +222,7 @@ class _Run:
         version, flags, at = full(data, box)
         (count,) = unpack(">I", data, at, box.end)
         if not flags & 0x1:
-            raise Damaged("a trun does not say where its samples begin")
+            raise DamagedBoxes("a trun does not say where its samples begin")
         (offset,) = unpack(">i", data, at + 4, box.end)
         at += 8
         first_flags: int | None = None
@@ -231,16 +231,16 @@ class _Run:
             at += 4
         columns = [bit for bit in (0x100, 0x200, 0x400, 0x800) if flags & bit]
         if not 0 < count <= room:  # no sample is empty
-            raise Damaged(f"a trun of {count} samples for {room} bytes")
+            raise DamagedBoxes(f"a trun of {count} samples for {room} bytes")
         if at + count * 4 * len(columns) != box.end:
-            raise Damaged(f"a trun of {count} samples does not fill its box")
+            raise DamagedBoxes(f"a trun of {count} samples does not fill its box")
         table = {
             bit: tuple(_column(data, at, (number, len(columns)), count, signed=bit == 0x800 and version > 0))
             for number, bit in enumerate(columns)
         }
         sizes = table.get(0x200, (defaults.size,) * count)
         if min(sizes) <= 0:
-            raise Damaged("a sample without bytes")
+            raise DamagedBoxes("a sample without bytes")
         flag_column = table.get(0x400, (defaults.flags,))
         return cls(
             offset=offset,

@@ -28,7 +28,7 @@ LONGEST_CHUNK = 5
 # Two chunks per slot: whoever is done early takes another one.
 CHUNKS_PER_SLOT = 2
 # So many chunks are looked at to find the best order of longer and shorter ones: all orders of up to twelve chunks.
-MOST_TRIED = 12_000
+MAX_TRIED = 12_000
 # A last segment of audio that is shorter is joined to the one before it.
 SHORTEST_TAIL = Fraction(2, 5)
 
@@ -80,7 +80,7 @@ def chunks_of(segments: int, slots: int, head_starts: Sequence[float] = ()) -> l
     longest = min(max(1, -(-segments // (CHUNKS_PER_SLOT * max(1, slots)))), LONGEST_CHUNK)
     parts = -(-segments // longest)
     each, longer = divmod(segments, parts)
-    if not head_starts or comb(parts, longer) * parts > MOST_TRIED:
+    if not head_starts or comb(parts, longer) * parts > MAX_TRIED:
         return _cut(each, parts, range(longer))
     ways = (_cut(each, parts, chosen) for chosen in map(frozenset, combinations(range(parts), longer)))
     return min(ways, key=lambda chunks: _ends(chunks, slots, head_starts))

@@ -8,8 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from telecine.facts import Brief, Json, Kept, Lease, Shelved
-from telecine.flow import CHILD, Lent, MediaChild, Reader
+from telecine.facts import Brief, Json, KeptArtifact, Lease, StoredArtifact
+from telecine.flow import CHILD, LentSource, MediaChild, Reader
 
 if TYPE_CHECKING:
     from telecine.flow import Bench
@@ -30,25 +30,25 @@ class HandlerIo(Protocol):
 
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]: ...
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]: ...
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[KeptArtifact]: ...
 
-    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]: ...
+    def intact(self, kept: KeptArtifact, check: bool) -> Awaitable[bool]: ...
 
-    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]: ...
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[StoredArtifact]]: ...
 
-    def published(self) -> Awaitable[list[Shelved]]: ...
+    def published(self) -> Awaitable[list[StoredArtifact]]: ...
 
-    def fetch(self, kept: Kept) -> Awaitable[Path]: ...
+    def fetch(self, kept: KeptArtifact) -> Awaitable[Path]: ...
 
-    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]: ...
+    def read(self, kept: KeptArtifact, start: int, length: int | None) -> Awaitable[bytes]: ...
 
-    def locate(self, kept: Kept) -> Path | None: ...
+    def locate(self, kept: KeptArtifact) -> Path | None: ...
 
     def child(
         self, order: Json, files: Mapping[str, int], source: Reader | None, module: str
     ) -> AbstractAsyncContextManager[MediaChild]: ...
 
-    def lend(self) -> Lent | None: ...
+    def lend(self) -> LentSource | None: ...
 
     def scratch(self) -> Path: ...
 
@@ -87,7 +87,7 @@ class HandlerBench:
         self.brief = brief
         self.slots = brief.slots
         self._voice = voice
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, KeptArtifact] = {}
         self._saved: dict[str, Json] | None = None
 
     @property
@@ -119,31 +119,31 @@ class HandlerBench:
     def saved(self, name: str, default: Json = None) -> Json:
         return self._values().get(name, default)
 
-    def keep(self, name: str, path: Path, *, sha256: str | None = None, **facts: Json) -> Awaitable[Kept]:
+    def keep(self, name: str, path: Path, *, sha256: str | None = None, **facts: Json) -> Awaitable[KeptArtifact]:
         return self._heard(self._voice.keep(name, path, facts, sha256))
 
-    def kept(self, name: str, *, check: bool = False) -> Awaitable[Kept | None]:
+    def kept(self, name: str, *, check: bool = False) -> Awaitable[KeptArtifact | None]:
         kept = self._kept.get(name) or self.brief.kept.get(name)
         if kept is None or kept.key is None:
             return FinishedAwaitable(None)
         return self._if_intact(kept, self._voice.intact(kept, check))
 
-    def artifacts(self, *stages: str) -> Awaitable[list[Shelved]]:
+    def artifacts(self, *stages: str) -> Awaitable[list[StoredArtifact]]:
         return self._voice.artifacts(stages)
 
-    def published(self) -> Awaitable[list[Shelved]]:
+    def published(self) -> Awaitable[list[StoredArtifact]]:
         return self._voice.published()
 
-    def fetch(self, kept: Kept) -> Awaitable[Path]:
+    def fetch(self, kept: KeptArtifact) -> Awaitable[Path]:
         return self._voice.fetch(kept)
 
-    def read(self, kept: Kept, start: int = 0, length: int | None = None) -> Awaitable[bytes]:
+    def read(self, kept: KeptArtifact, start: int = 0, length: int | None = None) -> Awaitable[bytes]:
         return self._voice.read(kept, start, length)
 
-    def locate(self, kept: Kept) -> Path | None:
+    def locate(self, kept: KeptArtifact) -> Path | None:
         return self._voice.locate(kept)
 
-    def lend(self) -> Lent | None:
+    def lend(self) -> LentSource | None:
         return self._voice.lend()
 
     def child(
@@ -156,24 +156,24 @@ class HandlerBench:
     ) -> AbstractAsyncContextManager[MediaChild]:
         return self._voice.child(order, files or {}, source, module)
 
-    def _heard(self, keeping: Awaitable[Kept]) -> Awaitable[Kept]:
+    def _heard(self, keeping: Awaitable[KeptArtifact]) -> Awaitable[KeptArtifact]:
         """What was kept just now is found by `kept`, too."""
         if isinstance(keeping, FinishedAwaitable):
             self._kept[keeping.value.name] = keeping.value
             return keeping
         return self._remembered(keeping)
 
-    async def _remembered(self, keeping: Awaitable[Kept]) -> Kept:
+    async def _remembered(self, keeping: Awaitable[KeptArtifact]) -> KeptArtifact:
         kept = await keeping
         self._kept[kept.name] = kept
         return kept
 
-    def _if_intact(self, kept: Kept, looking: Awaitable[bool]) -> Awaitable[Kept | None]:
+    def _if_intact(self, kept: KeptArtifact, looking: Awaitable[bool]) -> Awaitable[KeptArtifact | None]:
         if isinstance(looking, FinishedAwaitable):
             return FinishedAwaitable(kept if looking.value else None)
         return self._looked(kept, looking)
 
-    async def _looked(self, kept: Kept, looking: Awaitable[bool]) -> Kept | None:
+    async def _looked(self, kept: KeptArtifact, looking: Awaitable[bool]) -> KeptArtifact | None:
         return kept if await looking else None
 
     def _values(self) -> dict[str, Json]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from telecine.errors import BadSpec
-from telecine.facts import Json, Kept, Shelved
-from telecine.flow import Lent, MediaChild, Reader
+from telecine.facts import Json, KeptArtifact, StoredArtifact
+from telecine.flow import LentSource, MediaChild, Reader
 from telecine.worker.attempts import Attempt
 from telecine.worker.handlers.attempt_tools import AttemptTools
 from telecine.worker.handlers.bench import ONLY_INLINE, FinishedAwaitable
@@ -46,28 +46,28 @@ class InlineIo:
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._recorder.checkpoint(self._attempt, name, value)
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[KeptArtifact]:
         return self._recorder.keep(self._attempt, name, path, facts, sha256)
 
-    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
+    def intact(self, kept: KeptArtifact, check: bool) -> Awaitable[bool]:
         return self._recorder.intact(self._attempt, self._tools.held, kept, check)
 
-    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[StoredArtifact]]:
         return self._recorder.artifacts(self._attempt, stages)
 
-    def published(self) -> Awaitable[list[Shelved]]:
+    def published(self) -> Awaitable[list[StoredArtifact]]:
         return self._recorder.published(self._attempt)
 
-    def fetch(self, kept: Kept) -> Awaitable[Path]:
+    def fetch(self, kept: KeptArtifact) -> Awaitable[Path]:
         return self._recorder.fetch(self._attempt, self._tools.scratch, kept)
 
-    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
+    def read(self, kept: KeptArtifact, start: int, length: int | None) -> Awaitable[bytes]:
         return self._recorder.read(self._attempt, kept, start, length)
 
-    def locate(self, kept: Kept) -> Path | None:
+    def locate(self, kept: KeptArtifact) -> Path | None:
         return self._recorder.locate(kept)
 
-    def lend(self) -> Lent | None:
+    def lend(self) -> LentSource | None:
         return self._recorder.lend(self._attempt)
 
     def scratch(self) -> Path:
@@ -115,22 +115,22 @@ class ThreadIo(InlineIo):
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._over_there(self._recorder.checkpoint(self._attempt, name, value))
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[KeptArtifact]:
         return self._over_there(self._recorder.keep(self._attempt, name, path, facts, sha256))
 
-    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
+    def intact(self, kept: KeptArtifact, check: bool) -> Awaitable[bool]:
         return self._over_there(self._recorder.intact(self._attempt, self._tools.held, kept, check))
 
-    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[StoredArtifact]]:
         return self._over_there(self._recorder.artifacts(self._attempt, stages))
 
-    def published(self) -> Awaitable[list[Shelved]]:
+    def published(self) -> Awaitable[list[StoredArtifact]]:
         return self._over_there(self._recorder.published(self._attempt))
 
-    def fetch(self, kept: Kept) -> Awaitable[Path]:
+    def fetch(self, kept: KeptArtifact) -> Awaitable[Path]:
         return self._over_there(self._recorder.fetch(self._attempt, self._tools.scratch, kept))
 
-    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
+    def read(self, kept: KeptArtifact, start: int, length: int | None) -> Awaitable[bytes]:
         return self._over_there(self._recorder.read(self._attempt, kept, start, length))
 
     def child(
@@ -138,7 +138,7 @@ class ThreadIo(InlineIo):
     ) -> AbstractAsyncContextManager[MediaChild]:
         raise BadSpec(ONLY_INLINE)
 
-    def lend(self) -> Lent | None:
+    def lend(self) -> LentSource | None:
         return None
 
     def _over_there(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:

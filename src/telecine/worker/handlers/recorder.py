@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from telecine.artifacts import Stored
 from telecine.errors import ArtifactDamaged, BadSpec, NotFound
-from telecine.facts import Json, Kept, Shelved
-from telecine.flow import Lent
+from telecine.facts import Json, KeptArtifact, StoredArtifact
+from telecine.flow import LentSource
 from telecine.worker.artifact_place import ArtifactPlace
 from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.current import about
@@ -35,35 +35,35 @@ class Recorder:
         self.mono = world.mono
 
     async def checkpoint(self, attempt: Attempt, name: str, value: Json) -> None:
-        await self._record(attempt, Kept(name=name, token=attempt.lease.token, value=value))
+        await self._record(attempt, KeptArtifact(name=name, token=attempt.lease.token, value=value))
 
     async def keep(
         self, attempt: Attempt, name: str, path: Path, facts: dict[str, Json], sha256: str | None = None
-    ) -> Kept:
+    ) -> KeptArtifact:
         """Store the bytes whole, then record them: a record without its bytes cannot be."""
         with self._moving(attempt) as moved:
             put = partial(self._place.put, attempt, name, path, moved, sha256)
             key, stored = await self._through_outage(attempt, name, put)
         token = attempt.lease.token
-        kept = Kept(name=name, token=token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)
+        kept = KeptArtifact(name=name, token=token, key=key, size=stored.size, sha256=stored.sha256, facts=facts)
         await self._record(attempt, kept)
         return kept
 
-    async def _record(self, attempt: Attempt, item: Kept) -> None:
+    async def _record(self, attempt: Attempt, item: KeptArtifact) -> None:
         lease = attempt.lease
         await while_held(attempt, self._world, item.name, lambda: self._engine.keep(lease.task_id, lease.token, [item]))
 
     # -- what is there -----------------------------------------------------------------------------
 
-    async def artifacts(self, attempt: Attempt, stages: Sequence[str]) -> list[Shelved]:
+    async def artifacts(self, attempt: Attempt, stages: Sequence[str]) -> list[StoredArtifact]:
         return await while_held(
             attempt, self._world, "artifacts", lambda: self._engine.artifacts(attempt.lease, stages)
         )
 
-    async def published(self, attempt: Attempt) -> list[Shelved]:
+    async def published(self, attempt: Attempt) -> list[StoredArtifact]:
         return await while_held(attempt, self._world, "published", lambda: self._engine.published(attempt.lease))
 
-    async def intact(self, attempt: Attempt, held: HeldAttempts, kept: Kept, check: bool) -> bool:
+    async def intact(self, attempt: Attempt, held: HeldAttempts, kept: KeptArtifact, check: bool) -> bool:
         """Are the bytes there, in full size, and with `check` the same? A warning says what is not."""
         key = _key(kept)
         try:
@@ -78,7 +78,7 @@ class Recorder:
             return False
         return True
 
-    async def fetch(self, attempt: Attempt, scratch: Scratch, kept: Kept) -> Path:
+    async def fetch(self, attempt: Attempt, scratch: Scratch, kept: KeptArtifact) -> Path:
         """The bytes as a file, hashed once for each attempt; in a local folder, the artifact itself."""
         key = _key(kept)
         known = attempt.fetched.get(key)
@@ -124,15 +124,15 @@ class Recorder:
         finally:
             moving.over = True
 
-    async def read(self, attempt: Attempt, kept: Kept, start: int, length: int | None) -> bytes:
+    async def read(self, attempt: Attempt, kept: KeptArtifact, start: int, length: int | None) -> bytes:
         key = _key(kept)
         read = partial(self._place.read, attempt, key, start, length, kept.size)
         return await self._through_outage(attempt, key, read)
 
-    def lend(self, attempt: Attempt) -> Lent | None:
+    def lend(self, attempt: Attempt) -> LentSource | None:
         return None if self._where is None else self._where.lend(attempt)
 
-    def locate(self, kept: Kept) -> Path | None:
+    def locate(self, kept: KeptArtifact) -> Path | None:
         return self._place.path(_key(kept))
 
     @property
@@ -147,7 +147,7 @@ class Recorder:
         return self._where
 
 
-def _key(kept: Kept) -> str:
+def _key(kept: KeptArtifact) -> str:
     if kept.key is None:
         raise BadSpec(f"{kept.name!r} is a checkpoint: it has a value, and no bytes")
     return kept.key

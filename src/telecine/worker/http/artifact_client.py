@@ -15,7 +15,7 @@ import httpx
 
 from telecine.artifacts import Moved, Stored
 from telecine.errors import ArtifactError, BadSpec, Conflict, Refused
-from telecine.flow import Lent
+from telecine.flow import LentSource
 from telecine.wire.responses import DigestResponse, LinkResponse, SourceResponse, StoredResponse, UploadOffset
 from telecine.worker.attempts import Attempt
 from telecine.worker.http.bucket_upload import send
@@ -55,7 +55,7 @@ class HttpArtifacts:
     def path(self, key: str) -> Path | None:
         return None
 
-    def lend(self, attempt: Attempt) -> Lent | None:
+    def lend(self, attempt: Attempt) -> LentSource | None:
         return HttpSource(self._server, self._world, attempt)
 
     async def put(

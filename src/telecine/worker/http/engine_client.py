@@ -10,19 +10,19 @@ from urllib.parse import unquote
 
 from telecine.errors import KeyInvalid
 from telecine.facts import (
-    Answer,
     Brief,
-    Holding,
-    Kept,
+    HeldLease,
+    KeptArtifact,
     Lease,
-    Line,
+    LeaseOutcome,
+    LogEntry,
     Millis,
     Mode,
     Orders,
     Released,
-    Shelved,
+    SettleReply,
+    StoredArtifact,
     TaskId,
-    Word,
     WorkerId,
 )
 from telecine.wire.convert import (
@@ -125,16 +125,16 @@ class HttpEngine:
     async def brief(self, lease: Lease) -> Brief:
         return brief_from(await self._about("brief", BriefResponse, lease))
 
-    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[Shelved]:
+    async def artifacts(self, lease: Lease, stages: Sequence[str]) -> list[StoredArtifact]:
         return (await self._about("artifacts", ArtifactsResponse, lease, stages=list(stages))).shelved
 
-    async def published(self, lease: Lease) -> list[Shelved]:
+    async def published(self, lease: Lease) -> list[StoredArtifact]:
         return (await self._about("published", ArtifactsResponse, lease)).shelved
 
     async def _about(self, word: str, kind: type[M], lease: Lease, **more: Any) -> M:
         return await self._server.say(word, kind, {"task_id": lease.task_id, "token": lease.token, **more})
 
-    async def beat(self, worker: WorkerId, held: Sequence[Holding], totals: Totals = NO_TOTALS) -> Orders:
+    async def beat(self, worker: WorkerId, held: Sequence[HeldLease], totals: Totals = NO_TOTALS) -> Orders:
         counts = {"load": totals.load, "done": totals.done, "failed": totals.failed}
         body = {"worker": worker, "held": [holding_to(one) for one in held], **counts}
         said = await self._server.say("heartbeat", OrdersResponse, body)
@@ -143,19 +143,19 @@ class HttpEngine:
             log.warning("%s; until then it gets no more work", said.why)
         return orders_from(said)
 
-    async def keep(self, task_id: TaskId, token: int, items: Sequence[Kept]) -> None:
+    async def keep(self, task_id: TaskId, token: int, items: Sequence[KeptArtifact]) -> None:
         await self._server.tell("keep", {"task_id": task_id, "token": token, "items": [kept_to(one) for one in items]})
 
-    async def log(self, lines: Sequence[Line]) -> None:
+    async def log(self, lines: Sequence[LogEntry]) -> None:
         for start in range(0, len(lines), MAX_LINES):
             await self._server.tell("log", {"lines": [line_to(line) for line in lines[start : start + MAX_LINES]]})
 
-    async def settle(self, words: Sequence[Word]) -> list[Answer]:
+    async def settle(self, words: Sequence[LeaseOutcome]) -> list[SettleReply]:
         said = await self._server.say("settle", SettleResponse, {"words": [word_to(word) for word in words]})
         return [answer_from(one) for one in said.answers]
 
-    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[Answer]:
-        return await self.settle([Word(task, token, Released(reason)) for task, token in leases])
+    async def release(self, leases: Iterable[tuple[TaskId, int]], reason: str = "released") -> list[SettleReply]:
+        return await self.settle([LeaseOutcome(task, token, Released(reason)) for task, token in leases])
 
     async def set_mode(self, worker: WorkerId, mode: Mode, *, revoke: bool = False) -> None:
         """A worker may only say that it drains; the rest is for administrators."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from telecine.errors import BadSpec, HandlerStopped, TelecineError
-from telecine.facts import Brief, Fact, Failed, Json, Kept, Released
+from telecine.facts import Brief, Fact, Failed, Json, KeptArtifact, Released
 from telecine.wire.codec import fact_from_json, from_json, to_json
 from telecine.worker.attempts import Attempt, HeldAttempts
 from telecine.worker.engine_api import WorkerOptions
@@ -125,16 +125,18 @@ class AttemptConversation:
                 name, path, facts, sha256 = (message[part] for part in ("name", "path", "facts", "sha256"))
                 return to_json(await recorder.keep(attempt, name, Path(path), facts, sha256))
             case "intact":
-                return await recorder.intact(attempt, self._held, from_json(Kept, message["kept"]), message["check"])
+                return await recorder.intact(
+                    attempt, self._held, from_json(KeptArtifact, message["kept"]), message["check"]
+                )
             case "artifacts":
                 return [to_json(one) for one in await recorder.artifacts(attempt, message["stages"])]
             case "published":
                 return [to_json(one) for one in await recorder.published(attempt)]
             case "fetch":
-                return str(await recorder.fetch(attempt, self._scratch, from_json(Kept, message["kept"])))
+                return str(await recorder.fetch(attempt, self._scratch, from_json(KeptArtifact, message["kept"])))
             case "read":
                 data = await recorder.read(
-                    attempt, from_json(Kept, message["kept"]), message["start"], message["length"]
+                    attempt, from_json(KeptArtifact, message["kept"]), message["start"], message["length"]
                 )
                 return b64encode(data).decode()
             case other:

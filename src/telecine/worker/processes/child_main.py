@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from telecine.errors import BadFlow, BadSpec, HandlerStopped
-from telecine.facts import Brief, Fact, Failed, Json, Kept, Lease, Shelved
-from telecine.flow import Handler, Lent, MediaChild, Reader
+from telecine.facts import Brief, Fact, Failed, Json, KeptArtifact, Lease, StoredArtifact
+from telecine.flow import Handler, LentSource, MediaChild, Reader
 from telecine.wire.codec import fact_to_json, from_json, to_json
 from telecine.worker.flow_source import FlowSource, load_flows
 from telecine.worker.handlers.bench import ONLY_INLINE, FinishedAwaitable, HandlerBench
@@ -118,12 +118,12 @@ def _answer(message: dict[str, Json]) -> Json:
     return message["value"]
 
 
-def _kept(value: Json) -> Kept:
-    return from_json(Kept, value)
+def _kept(value: Json) -> KeptArtifact:
+    return from_json(KeptArtifact, value)
 
 
-def _shelves(value: Json) -> list[Shelved]:
-    return [from_json(Shelved, item) for item in value]
+def _shelves(value: Json) -> list[StoredArtifact]:
+    return [from_json(StoredArtifact, item) for item in value]
 
 
 class ChannelIo:
@@ -151,26 +151,26 @@ class ChannelIo:
     def checkpoint(self, name: str, value: Json) -> Awaitable[None]:
         return self._channel.ask(say="checkpoint", name=name, value=value)
 
-    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[Kept]:
+    def keep(self, name: str, path: Path, facts: dict[str, Json], sha256: str | None) -> Awaitable[KeptArtifact]:
         message = {"say": "keep", "name": name, "path": str(Path(path).absolute()), "facts": facts, "sha256": sha256}
         return self._channel.ask(_kept, **message)
 
-    def intact(self, kept: Kept, check: bool) -> Awaitable[bool]:
+    def intact(self, kept: KeptArtifact, check: bool) -> Awaitable[bool]:
         return self._channel.ask(say="intact", kept=to_json(kept), check=check)
 
-    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[Shelved]]:
+    def artifacts(self, stages: tuple[str, ...]) -> Awaitable[list[StoredArtifact]]:
         return self._channel.ask(_shelves, say="artifacts", stages=stages)
 
-    def published(self) -> Awaitable[list[Shelved]]:
+    def published(self) -> Awaitable[list[StoredArtifact]]:
         return self._channel.ask(_shelves, say="published")
 
-    def fetch(self, kept: Kept) -> Awaitable[Path]:
+    def fetch(self, kept: KeptArtifact) -> Awaitable[Path]:
         return self._channel.ask(Path, say="fetch", kept=to_json(kept))
 
-    def read(self, kept: Kept, start: int, length: int | None) -> Awaitable[bytes]:
+    def read(self, kept: KeptArtifact, start: int, length: int | None) -> Awaitable[bytes]:
         return self._channel.ask(b64decode, say="read", kept=to_json(kept), start=start, length=length)
 
-    def locate(self, kept: Kept) -> Path | None:
+    def locate(self, kept: KeptArtifact) -> Path | None:
         return None if self._artifacts is None or kept.key is None else Path(self._artifacts) / kept.key
 
     def child(
@@ -178,7 +178,7 @@ class ChannelIo:
     ) -> AbstractAsyncContextManager[MediaChild]:
         raise BadSpec(ONLY_INLINE)
 
-    def lend(self) -> Lent | None:
+    def lend(self) -> LentSource | None:
         return None
 
     def scratch(self) -> Path:

@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from telecine.apps.transcode.encoder_probe import encodes, said_to
-from telecine.cli.commands.doctor_disk import Check
+from telecine.cli.commands.doctor_disk import DoctorCheck
 from telecine.errors import ChildFailed, TelecineError
 from telecine.media.child.sandbox.canary import Canary
 from telecine.media.ladders.encoder_families import FAMILIES
 from telecine.media.ladders.ladder_spec import check_ladders, read_ladder
-from telecine.media.orders import Limits
+from telecine.media.orders import ChildLimits
 from telecine.media.sandbox_layers import offered
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ WALLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 
 
-async def examine_media(settings: Settings, world: World) -> AsyncIterator[Check]:
+async def examine_media(settings: Settings, world: World) -> AsyncIterator[DoctorCheck]:
     yield _ladder(settings)
     yield _libraries()
     with TemporaryDirectory(prefix="telecine-doctor-") as folder:
@@ -50,48 +50,48 @@ async def examine_media(settings: Settings, world: World) -> AsyncIterator[Check
         yield await _encoders(world)
 
 
-def _ladder(settings: Settings) -> Check:
+def _ladder(settings: Settings) -> DoctorCheck:
     try:
         check_ladders(settings.ladder, settings.ladders)
     except TelecineError as error:
-        return Check("ladder", "wrong", str(error))
+        return DoctorCheck("ladder", "wrong", str(error))
     names = ", ".join(step.name or "source" for step in read_ladder(settings.ladder, settings.ladders))
-    return Check("ladder", "ok", f"{settings.ladder}: {names}")
+    return DoctorCheck("ladder", "ok", f"{settings.ladder}: {names}")
 
 
-def _libraries() -> Check:
+def _libraries() -> DoctorCheck:
     try:
         import av
     except ImportError as error:
-        return Check("FFmpeg", "wrong", f"PyAV cannot be loaded: {error}")
+        return DoctorCheck("FFmpeg", "wrong", f"PyAV cannot be loaded: {error}")
     known = ", ".join(f"{name} {'.'.join(map(str, version))}" for name, version in sorted(av.library_versions.items()))
-    return Check("FFmpeg", "ok", f"PyAV {av.__version__}: {known}")
+    return DoctorCheck("FFmpeg", "ok", f"PyAV {av.__version__}: {known}")
 
 
 # -- the sandbox -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SandboxFindings:
     """Which walls a child says it stands behind, and what became of what it tried: None is a success."""
 
     walls: dict[str, Any]
     tried: dict[str, str | None]
 
 
-async def _sandbox(folder: Path, world: World) -> list[Check]:
+async def _sandbox(folder: Path, world: World) -> list[DoctorCheck]:
     try:
         with _outside(folder) as order:
-            found = Found(*await _canary(order, world))
+            found = SandboxFindings(*await _canary(order, world))
     except ChildFailed as error:
-        return [Check("sandbox", "wrong", f"no media child can work here: {error}")]
+        return [DoctorCheck("sandbox", "wrong", f"no media child can work here: {error}")]
     return list(_verdicts(found))
 
 
-def _verdicts(found: Found) -> Iterator[Check]:
+def _verdicts(found: SandboxFindings) -> Iterator[DoctorCheck]:
     """What is there and bites is fine; what is absent is a warning; a wall that lets something through is a fault."""
     if found.tried.get("scratch") is not None:
-        yield Check("sandbox", "wrong", f"a media child cannot write its own folder: {found.tried['scratch']}")
+        yield DoctorCheck("sandbox", "wrong", f"a media child cannot write its own folder: {found.tried['scratch']}")
     bites: list[str] = []
     leaks: list[str] = []
     for wall, about, tries in WALLS:
@@ -103,12 +103,12 @@ def _verdicts(found: Found) -> Iterator[Check]:
         else:
             bites.append(f"{about} ({wall})")
     if leaks:
-        yield Check("sandbox", "wrong", f"stands and does not bite: {', '.join(leaks)}")
+        yield DoctorCheck("sandbox", "wrong", f"stands and does not bite: {', '.join(leaks)}")
     if bites:
         abi = f"Landlock {found.walls['landlock']}; " if found.walls.get("landlock") else ""
-        yield Check("sandbox", "ok", f"{abi}a media child was refused {', '.join(bites)}")
+        yield DoctorCheck("sandbox", "ok", f"{abi}a media child was refused {', '.join(bites)}")
     for words in _absent(found.walls):
-        yield Check("sandbox", "warning", words)
+        yield DoctorCheck("sandbox", "warning", words)
 
 
 def _absent(walls: dict[str, Any]) -> list[str]:
@@ -141,7 +141,7 @@ def _outside(folder: Path) -> Iterator[Canary]:
             tcp=tcp.getsockname()[1],
             udp=udp.getsockname()[1],
             unix=str(beyond / "socket"),
-            limits=Limits(memory=CANARY_MEMORY),
+            limits=ChildLimits(memory=CANARY_MEMORY),
         )
 
 
@@ -154,7 +154,7 @@ async def _canary(order: Canary, world: World) -> tuple[dict[str, Any], dict[str
 # -- encoders ----------------------------------------------------------------------------------------
 
 
-async def _encoders(world: World) -> Check:
+async def _encoders(world: World) -> DoctorCheck:
     """Which families really encode here: one frame each, in a child."""
     import av
 
@@ -166,5 +166,5 @@ async def _encoders(world: World) -> Check:
     absent = [name for name in FAMILIES if name not in works]
     rest = f"; not on this machine: {', '.join(absent)}" if absent else ""
     if "x264" not in works:
-        return Check("encoders", "wrong", f"x264, which every job can fall back to, does not encode{rest}")
-    return Check("encoders", "ok", f"{', '.join(there)}{rest}")
+        return DoctorCheck("encoders", "wrong", f"x264, which every job can fall back to, does not encode{rest}")
+    return DoctorCheck("encoders", "ok", f"{', '.join(there)}{rest}")

@@ -8,7 +8,7 @@ from telecine.cli.common import complain
 from telecine.errors import TelecineError
 
 if TYPE_CHECKING:
-    from telecine.apps.transcode.videos.folder_export import Showing
+    from telecine.apps.transcode.videos.folder_export import FolderExport
     from telecine.world import World
 
 SECONDS = 2.0
@@ -16,8 +16,8 @@ SECONDS = 2.0
 PAUSE = 9
 
 
-class Preview:
-    def __init__(self, name: str, showing: Showing, world: World) -> None:
+class GrowingFolder:
+    def __init__(self, name: str, showing: FolderExport, world: World) -> None:
         self.showing = showing
         self._name = name
         self._world = world

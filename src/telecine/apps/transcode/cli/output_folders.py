@@ -25,7 +25,7 @@ def folder_for(output: str | None, spec: TranscodeSpec, count: int) -> Path | No
 
 def check_folders(files: Sequence[str], folders: Sequence[Path | None]) -> None:
     """Refuse a folder that is not ours to write into, or two films for one, before anything is made for it."""
-    from telecine.media.hls.export import Export
+    from telecine.media.hls.export import HlsExport
 
     taken: dict[Path, str] = {}
     for file, folder in zip(files, folders, strict=True):
@@ -35,7 +35,7 @@ def check_folders(files: Sequence[str], folders: Sequence[Path | None]) -> None:
             raise BadSpec(f"{other} and {file} would both be written to {folder}: run one of them with another -o")
         taken[folder] = file
         if folder.exists():
-            with Export(folder, ""):
+            with HlsExport(folder, ""):
                 _try_to_write(folder)
         else:
             _try_to_make(folder)
@@ -43,10 +43,10 @@ def check_folders(files: Sequence[str], folders: Sequence[Path | None]) -> None:
 
 def check_film(folder: Path | None, video: str) -> None:
     """Refuse the folder of another film now, not when all is encoded."""
-    from telecine.media.hls.export import Export
+    from telecine.media.hls.export import HlsExport
 
     if folder is not None and folder.exists():
-        with Export(folder, "", video):
+        with HlsExport(folder, "", video):
             pass
 
 

@@ -18,10 +18,10 @@ from telecine.facts import Status
 if TYPE_CHECKING:
     import asyncio
 
-    from telecine.apps.transcode.cli.transcode_progress import File
+    from telecine.apps.transcode.cli.transcode_progress import TranscodeFile
     from telecine.apps.transcode.spec import TranscodeSpec
-    from telecine.apps.transcode.videos.folder_export import Showing
-    from telecine.apps.transcode.videos.progress import Progress
+    from telecine.apps.transcode.videos.folder_export import FolderExport
+    from telecine.apps.transcode.videos.progress import TranscodeProgress
     from telecine.client import Client
     from telecine.flow import Flow
     from telecine.wiring import Parts
@@ -143,16 +143,16 @@ async def _working(worker: Worker) -> AsyncIterator[asyncio.Event]:
         await running
 
 
-async def _begin(parts: Parts, spec: TranscodeSpec, folder: Path | None, *, again: bool) -> File:
+async def _begin(parts: Parts, spec: TranscodeSpec, folder: Path | None, *, again: bool) -> TranscodeFile:
     """The job for this file and these wishes: the one that there is already, or a new one."""
     from telecine.apps.transcode.cli.output_folders import check_film
-    from telecine.apps.transcode.cli.transcode_progress import File
-    from telecine.apps.transcode.videos.start import begin
+    from telecine.apps.transcode.cli.transcode_progress import TranscodeFile
+    from telecine.apps.transcode.videos.start import start_video
 
     name = spec.source.rsplit("/", 1)[-1]
-    begun = await begin(parts.engine, spec, again=again, told=_hashing(name))
+    begun = await start_video(parts.engine, spec, again=again, told=_hashing(name))
     check_film(folder, begun.video)
-    return File(name, begun.job_id, begun.video, folder, begun.how)
+    return TranscodeFile(name, begun.job_id, begun.video, folder, begun.how)
 
 
 def _hashing(name: str) -> Any:
@@ -178,22 +178,22 @@ async def _unless(stopped: asyncio.Event, following: Following) -> int | None:
 class Following:
     """Jobs until they have ended, and what came of them."""
 
-    def __init__(self, parts: Parts, client: Client, files: list[File], *, as_json: bool) -> None:
+    def __init__(self, parts: Parts, client: Client, files: list[TranscodeFile], *, as_json: bool) -> None:
         self._parts, self._client, self._files, self._as_json = parts, client, files, as_json
         self._masters: dict[int, str] = {}  # by job; with a folder, once all of it is written
 
     async def run(self) -> int:
         import asyncio
 
-        from telecine.apps.transcode.cli.growing_folder import Preview
-        from telecine.apps.transcode.cli.transcode_progress import Screen
+        from telecine.apps.transcode.cli.growing_folder import GrowingFolder
+        from telecine.apps.transcode.cli.transcode_progress import ProgressDisplay
 
         previews = {
-            one.job_id: Preview(one.name, self._showing(one, one.folder), self._parts.world)
+            one.job_id: GrowingFolder(one.name, self._showing(one, one.folder), self._parts.world)
             for one in self._files
             if one.folder is not None
         }
-        with Screen(self._files, as_json=self._as_json) as screen:
+        with ProgressDisplay(self._files, as_json=self._as_json) as screen:
             while True:
                 states = await self._states()
                 screen.draw(states)
@@ -226,18 +226,20 @@ class Following:
             return await self._sum_up(states)
         return INTERRUPTED
 
-    async def _states(self) -> dict[int, Progress]:
+    async def _states(self) -> dict[int, TranscodeProgress]:
         from telecine.apps.transcode.videos.progress import progress_of
 
         return {one.job_id: await progress_of(self._client.views, one.job_id) for one in self._files}
 
-    def _showing(self, one: File, folder: Path) -> Showing:
-        from telecine.apps.transcode.videos.folder_export import Showing
+    def _showing(self, one: TranscodeFile, folder: Path) -> FolderExport:
+        from telecine.apps.transcode.videos.folder_export import FolderExport
         from telecine.wiring import open_artifacts
 
-        return Showing(self._client.views, open_artifacts(self._parts.settings), one.job_id, folder, film=one.video)
+        return FolderExport(
+            self._client.views, open_artifacts(self._parts.settings), one.job_id, folder, film=one.video
+        )
 
-    async def _sum_up(self, states: Mapping[int, Progress]) -> int:
+    async def _sum_up(self, states: Mapping[int, TranscodeProgress]) -> int:
         from telecine.apps.transcode.cli.transcode_progress import print_summary, summary_of
 
         summaries = []
@@ -265,5 +267,5 @@ class Following:
         return str(path) if path is not None else f"{settings.shown('artifacts_url')}/{kept.key}"
 
 
-def _have_ended(states: Mapping[int, Progress]) -> bool:
+def _have_ended(states: Mapping[int, TranscodeProgress]) -> bool:
     return all(Status(state.status).is_final for state in states.values())

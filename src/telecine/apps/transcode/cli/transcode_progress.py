@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from telecine.apps.transcode.videos.progress import Progress, Quality
+    from telecine.apps.transcode.videos.progress import Quality, TranscodeProgress
     from telecine.client import Client
 
 FRAMES = 8
@@ -25,7 +25,7 @@ STEPS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class TranscodeFile:
     """A file whose job is known."""
 
     name: str
@@ -35,16 +35,16 @@ class File:
     how: str  # "submitted", "continued", "made before", …
 
 
-class Screen:
+class ProgressDisplay:
     """Bars on a terminal, lines in a pipe, one object per change with --json."""
 
-    def __init__(self, files: Sequence[File], *, as_json: bool) -> None:
+    def __init__(self, files: Sequence[TranscodeFile], *, as_json: bool) -> None:
         self._files = files
         self._as_json = as_json
         self._live: Live | None = None
         self._last: dict[int, Any] = {}
 
-    def __enter__(self) -> Screen:
+    def __enter__(self) -> ProgressDisplay:
         if format.is_terminal() and not self._as_json:
             from rich.live import Live
 
@@ -56,7 +56,7 @@ class Screen:
         if self._live is not None:
             self._live.__exit__(*error)
 
-    def draw(self, states: Mapping[int, Progress]) -> None:
+    def draw(self, states: Mapping[int, TranscodeProgress]) -> None:
         if self._live is not None:
             from rich.console import Group
 
@@ -65,7 +65,7 @@ class Screen:
         for file in self._files:
             self._line(file, states[file.job_id])
 
-    def _line(self, file: File, state: Progress) -> None:
+    def _line(self, file: TranscodeFile, state: TranscodeProgress) -> None:
         shape = (state.status, state.step, int(state.percent / 10))
         if self._last.get(file.job_id) == shape:
             return
@@ -77,7 +77,7 @@ class Screen:
             print(f"{file.name}  {state.step or state.status}  {state.percent:.0f} %{rest}", flush=True)
 
 
-def plain(state: Progress) -> str:
+def plain(state: TranscodeProgress) -> str:
     import json
 
     return json.dumps({**asdict(state), "length": None if state.length is None else float(state.length)})
@@ -87,7 +87,7 @@ def told(sentence: str, *, as_json: bool) -> None:
     print(sentence, file=sys.stderr if as_json else sys.stdout, flush=True)
 
 
-def picture(file: File, state: Progress) -> RenderableType:
+def picture(file: TranscodeFile, state: TranscodeProgress) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -122,7 +122,9 @@ def _size(one: Quality) -> str:
     return f"{one.width}×{one.height}" if one.width else ""
 
 
-async def summary_of(client: Client, file: File, state: Progress, master: str | None) -> dict[str, Any]:
+async def summary_of(
+    client: Client, file: TranscodeFile, state: TranscodeProgress, master: str | None
+) -> dict[str, Any]:
     """What came of it, in figures."""
     job, wall = await client.job(file.job_id), state.worked
     elapsed = 0 if job.started_at is None or job.ended_at is None else job.ended_at - job.started_at

@@ -14,7 +14,7 @@ from telecine.cli import format
 from telecine.facts import Instant
 
 if TYPE_CHECKING:
-    from telecine.apps.transcode.videos.progress import Progress, Quality
+    from telecine.apps.transcode.videos.progress import Quality, TranscodeProgress
     from telecine.apps.transcode.videos.video_view import VideoPage
 
 STEP_TONES = {"completed": "green", "in_progress": "blue", "failed": "red"}
@@ -70,7 +70,7 @@ def _job(page: VideoPage) -> Text:
     return line
 
 
-def _qualities(state: Progress, now: Instant) -> list[RenderableType]:
+def _qualities(state: TranscodeProgress, now: Instant) -> list[RenderableType]:
     if not state.qualities:
         return []
     table = format.table("quality", "status", "segments", "progress", "started", "completed", "", right=["segments"])
@@ -86,7 +86,7 @@ def _status(one: Quality) -> Text:
     return Text(one.status.replace("_", " "), style=STEP_TONES.get(one.status, ""))
 
 
-def _error(state: Progress) -> list[RenderableType]:
+def _error(state: TranscodeProgress) -> list[RenderableType]:
     lines: list[RenderableType] = [Text(f"Warning: {warning}", style="yellow") for warning in state.warnings]
     if state.error:
         where = f" in {state.error['stage']}" if state.error.get("stage") else ""

@@ -27,7 +27,7 @@ class Viewer:
     """Somebody who wants to watch one video."""
 
     video: str
-    link: links.Link | None
+    link: links.SignedLink | None
     caller: Caller | None
     is_open: bool
 

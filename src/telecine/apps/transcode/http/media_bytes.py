@@ -31,14 +31,14 @@ FAR_PIECE = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ByteRequest:
     """What of a request decides how it is answered."""
 
     method: str
     headers: Mapping[str, str]
 
 
-def send_text(asked: Asked, text: bytes, kind: str, headers: dict[str, str]) -> Response:
+def send_text(asked: ByteRequest, text: bytes, kind: str, headers: dict[str, str]) -> Response:
     """A list; it may change, so it is asked for each time, but sent only when it did."""
     etag = f'"{hashlib.sha256(text).hexdigest()}"'
     headers = {**headers, "ETag": etag, "Cache-Control": "no-cache"}
@@ -52,7 +52,7 @@ def send_text(asked: Asked, text: bytes, kind: str, headers: dict[str, str]) -> 
 
 
 async def send_file(
-    asked: Asked, file: PublishedFile, kind: str, headers: dict[str, str], artifacts: Artifacts
+    asked: ByteRequest, file: PublishedFile, kind: str, headers: dict[str, str], artifacts: Artifacts
 ) -> Response:
     etag = f'"{file.sha256}"'
     headers = {**headers, "ETag": etag, "Accept-Ranges": "bytes"}

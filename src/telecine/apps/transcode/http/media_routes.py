@@ -21,7 +21,7 @@ from telecine.api.http.context import Here
 from telecine.api.http.problems import answers
 from telecine.api.http.routing import Router
 from telecine.apps.transcode.http.media_access import Viewer, Watches
-from telecine.apps.transcode.http.media_bytes import TYPES, Asked, send_file, send_text
+from telecine.apps.transcode.http.media_bytes import TYPES, ByteRequest, send_file, send_text
 from telecine.apps.transcode.http.media_state import room_of
 from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.stages.package import MASTER
@@ -31,7 +31,7 @@ from telecine.facts import Status
 router = Router(tags=["media"])
 
 BESIDE = ("poster", "sprites")
-MOST_NUMBER = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 PIECE = re.compile(r"([0-9]{1,18})-([0-9]{1,9})\.(m4s|mp4)")
 LIST = {200: {"content": {TYPES["m3u8"]: {"schema": {"type": "string"}}}, "description": "A playlist"}}
 BYTES = {"schema": {"type": "string", "format": "binary"}}
@@ -46,7 +46,7 @@ UNCHANGED = {304: {"description": "You have it already"}}
 REFUSALS = answers(401, 403, 404, 429, 503)
 
 VideoName = Annotated[str, Path(max_length=255, examples=["big-buck-bunny-3f9a2c41"])]
-Number = Annotated[int, Path(ge=1, le=MOST_NUMBER, examples=[1])]
+Number = Annotated[int, Path(ge=1, le=MAX_NUMBER, examples=[1])]
 Job = Annotated[int, Path(ge=1, le=1 << 53, examples=[7])]
 Handler = Callable[..., Awaitable[Response]]
 
@@ -137,8 +137,8 @@ async def _sent(house: Here, viewer: Viewer, file: PublishedFile | None, request
     return await send_file(_asked(request), file, kind, headers, house.artifacts)
 
 
-def _asked(request: Request) -> Asked:
-    return Asked(request.method, request.headers)
+def _asked(request: Request) -> ByteRequest:
+    return ByteRequest(request.method, request.headers)
 
 
 def _headers(viewer: Viewer) -> dict[str, str]:

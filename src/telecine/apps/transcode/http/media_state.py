@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from urllib.parse import quote
 
-from telecine.api.http.context import House
+from telecine.api.http.context import ServerContext
 from telecine.apps.transcode.names import KIND
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.videos import links
-from telecine.apps.transcode.videos.playlist_cache import Screening
+from telecine.apps.transcode.videos.playlist_cache import PlaylistCache
 from telecine.engine.queries.published_files import PublishedFiles
 from telecine.facts import Instant
 
@@ -17,10 +17,10 @@ ROOM = "media"
 
 
 @dataclass(slots=True)
-class Room:
-    house: House
+class MediaState:
+    house: ServerContext
     watching: PublishedFiles
-    screening: Screening
+    screening: PlaylistCache
     _secret: str | None = field(default=None, repr=False)
 
     async def secret(self) -> str:
@@ -33,17 +33,17 @@ class Room:
         return await self.house.engine.queries.secret_and_time(links.SECRET)
 
 
-def room_of(house: House) -> Room:
+def room_of(house: ServerContext) -> MediaState:
     if ROOM not in house.rooms:
         watching = house.engine.published_files(KIND)
-        screening = Screening(house.engine.queries, house.artifacts, house.world.mono)
-        house.rooms[ROOM] = Room(house, watching, screening)
-    room: Room = house.rooms[ROOM]
+        screening = PlaylistCache(house.engine.queries, house.artifacts, house.world.mono)
+        house.rooms[ROOM] = MediaState(house, watching, screening)
+    room: MediaState = house.rooms[ROOM]
     return room
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Addresses:
+class MediaUrls:
     """Where a film and what belongs to it are."""
 
     master: str | None = None
@@ -51,22 +51,22 @@ class Addresses:
     thumbnails: str | None = None
     preview: str | None = None
 
-    def under(self, base: str) -> Addresses:
-        whole = {one.name: getattr(self, one.name) for one in fields(Addresses)}
-        return Addresses(**{name: path and base + path for name, path in whole.items()})
+    def under(self, base: str) -> MediaUrls:
+        whole = {one.name: getattr(self, one.name) for one in fields(MediaUrls)}
+        return MediaUrls(**{name: path and base + path for name, path in whole.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Playback(Addresses):
+class Playback(MediaUrls):
     """Where a video is watched, without a key, until `expires_at`: whoever has such an address may watch. `urls` has
     the same in full, for players elsewhere."""
 
-    urls: Addresses
+    urls: MediaUrls
     expires_at: Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Showable:
+class PlayableVideo:
     """What there is of a video to be watched: a version, pictures beside it, a job whose preview can be."""
 
     video: str
@@ -76,7 +76,7 @@ class Showable:
     growing: int | None = None
 
 
-async def playback(house: House, show: Showable, asked: str) -> Playback:
+async def playback(house: ServerContext, show: PlayableVideo, asked: str) -> Playback:
     """`asked`: the address under which whoever asks has reached us; it counts where the settings name none."""
     secret, now = await room_of(house).signing()
     until = links.ends(now, house.settings.playback_hours)
@@ -88,7 +88,7 @@ async def playback(house: House, show: Showable, asked: str) -> Playback:
     def beside(name: str | None) -> str | None:
         return None if name is None or show.version is None else address("w", f"v{show.version}/{name}")
 
-    paths = Addresses(
+    paths = MediaUrls(
         master=None if show.version is None else address("w", MASTER),
         poster=beside(show.poster),
         thumbnails=beside(show.thumbnails),
@@ -96,5 +96,5 @@ async def playback(house: House, show: Showable, asked: str) -> Playback:
     )
     urls = paths.under(public or asked.rstrip("/"))
     shown = urls if public else paths
-    same = {one.name: getattr(shown, one.name) for one in fields(Addresses)}
+    same = {one.name: getattr(shown, one.name) for one in fields(MediaUrls)}
     return Playback(**same, urls=urls, expires_at=until)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from telecine.api.http.context import House
-from telecine.apps.transcode.http.media_state import Playback, Showable, playback
+from telecine.api.http.context import ServerContext
+from telecine.apps.transcode.http.media_state import PlayableVideo, Playback, playback
 from telecine.apps.transcode.names import NAME
 from telecine.apps.transcode.stages.pictures import THUMBS
-from telecine.apps.transcode.videos.progress import Progress, Quality
-from telecine.apps.transcode.videos.status import Step
+from telecine.apps.transcode.videos.progress import Quality, TranscodeProgress
+from telecine.apps.transcode.videos.status import VideoStep
 from telecine.apps.transcode.videos.video_view import POSTER, Video, VideoPage
 from telecine.engine.queries.view_models import JobLine, VersionView
 from telecine.facts import SECOND, Json, Millis
@@ -17,7 +17,7 @@ from telecine.settings.addresses import redacted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progressing:
+class VideoProgress:
     """How the newest job stands, quality by quality. `eta_ms` and `speed` are null while nobody can tell."""
 
     job_id: int
@@ -34,22 +34,22 @@ class Progressing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VideoFull(Video):
+class VideoDetails(Video):
     """A video in full: its versions, its jobs, how the newest one stands, and where to watch it."""
 
     source: str | None
     length_ms: Millis | None
     versions: tuple[VersionView, ...]
     jobs: tuple[JobLine, ...]
-    progress: Progressing | None
-    steps: tuple[Step, ...]
+    progress: VideoProgress | None
+    steps: tuple[VideoStep, ...]
     claim: str | None
     workers: tuple[str, ...]
     playback: Playback
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class VideoStarted:
     """A video and the job that makes it. `how`: submitted, continued, opened again, or made before."""
 
     id: str
@@ -58,7 +58,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Shows:
+class ShownVersion:
     """Which version is shown now."""
 
     id: str
@@ -66,7 +66,7 @@ class Shows:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeps:
+class KeptVersion:
     """Whether retention leaves a version alone."""
 
     id: str
@@ -75,11 +75,11 @@ class Keeps:
     changed: bool
 
 
-async def full(house: House, page: VideoPage, asked: str) -> VideoFull:
+async def full(house: ServerContext, page: VideoPage, asked: str) -> VideoDetails:
     """`asked`: under which address of ours."""
     job = page.open_job
     growing = job.id if job is not None and job.flow == NAME and job.status != "pending" else None
-    show = Showable(
+    show = PlayableVideo(
         video=page.id,
         version=page.version,
         poster=POSTER if page.poster else None,
@@ -89,7 +89,7 @@ async def full(house: House, page: VideoPage, asked: str) -> VideoFull:
     same = {one.name: getattr(page, one.name) for one in fields(Video)}
     progress = None if page.progress is None else _progressing(page.progress)
     length = page.facts.get("duration_ms")
-    return VideoFull(
+    return VideoDetails(
         **same,
         source=redacted(page.source) if isinstance(page.source, str) else None,  # without secrets that it may have
         length_ms=length if length is not None or progress is None else progress.length_ms,
@@ -103,8 +103,8 @@ async def full(house: House, page: VideoPage, asked: str) -> VideoFull:
     )
 
 
-def _progressing(state: Progress) -> Progressing:
-    return Progressing(
+def _progressing(state: TranscodeProgress) -> VideoProgress:
+    return VideoProgress(
         job_id=state.job_id,
         status=state.status,
         step=state.step,

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import asdict, replace
 from typing import Any
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import Plan, Sounding, piece_name
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import AudioPlan, TranscodePlan, piece_name
 from telecine.apps.transcode.stages.child_calls import made_file
 from telecine.apps.transcode.stages.encode_tasks import family_of
 from telecine.apps.transcode.stages.source_feed import opened
@@ -24,7 +24,7 @@ AT_ONCE = 32
 LOOKING_SHARE = 0.001
 
 
-class Recording:
+class SegmentRecorder:
     """What a child makes, kept piece by piece; the child hears of each, and may then close the next."""
 
     def __init__(self, bench: Bench, child: MediaChild, before: int, total: int) -> None:
@@ -72,7 +72,7 @@ def facts_of(segment: Segment) -> dict[str, Any]:
     return facts
 
 
-async def recorded(bench: Bench, options: Options) -> set[tuple[str, int]]:
+async def recorded(bench: Bench, options: TranscodeOptions) -> set[tuple[str, int]]:
     """The (rung, segment) pairs that earlier attempts have kept and whose bytes are still there."""
     found: set[tuple[str, int]] = set()
     since = 0 if options.keep_completed_rungs else bench.brief.retried
@@ -85,7 +85,7 @@ async def recorded(bench: Bench, options: Options) -> set[tuple[str, int]]:
     return found
 
 
-async def encode_chunk(bench: Bench, options: Options) -> Outcome:
+async def encode_chunk(bench: Bench, options: TranscodeOptions) -> Outcome:
     """Encode what this chunk lacks, for every rung, from one decode."""
     plan = plan_of(bench)
     chunk = from_plain(Chunk, bench.input)
@@ -99,7 +99,7 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
     order = replace(order, size=plan.origin.size)
     frames = chunk.frames_of(plan.timing)
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
-        recording = Recording(bench, child, max(0, order.first - frames.start), len(frames))
+        recording = SegmentRecorder(bench, child, max(0, order.first - frames.start), len(frames))
         try:
             await recording.listen()
         except ChildFailed:
@@ -111,7 +111,7 @@ async def encode_chunk(bench: Bench, options: Options) -> Outcome:
     return _damage(bench, plan, bad, "of its pictures cannot be decoded rightly") or _judge(bench, plan, recording)
 
 
-def _damage(bench: Bench, plan: Plan, bad: int, what: str) -> Failed | None:
+def _damage(bench: Bench, plan: TranscodePlan, bad: int, what: str) -> Failed | None:
     """What the decoder could not make whole of what is shown or heard: only decoding finds it. Fails, or warns."""
     if not bad:
         return None
@@ -122,7 +122,7 @@ def _damage(bench: Bench, plan: Plan, bad: int, what: str) -> Failed | None:
     return None
 
 
-def _judge(bench: Bench, plan: Plan, recording: Recording) -> Outcome:
+def _judge(bench: Bench, plan: TranscodePlan, recording: SegmentRecorder) -> Outcome:
     """A rung that failed is tried again like any task; out of attempts, an optional one is given up, for all chunks."""
     told = {"made": recording.made, "bytes": recording.bytes}
     if not recording.failed:
@@ -136,14 +136,14 @@ def _judge(bench: Bench, plan: Plan, recording: Recording) -> Outcome:
     return Done(result={**told, "dropped": {name: why["message"] for name, why in recording.failed.items()}})
 
 
-def _is_required(plan: Plan, name: str) -> bool:
+def _is_required(plan: TranscodePlan, name: str) -> bool:
     return next(rung.required for rung in plan.rungs if rung.name == name)
 
 
-async def encode_track(bench: Bench, options: Options) -> Outcome:
+async def encode_track(bench: Bench, options: TranscodeOptions) -> Outcome:
     """Encode one audio track as a whole: AAC that is cut into pieces before it is encoded drifts."""
     plan = plan_of(bench)
-    sounding = from_plain(Sounding, bench.input["sounding"])
+    sounding = from_plain(AudioPlan, bench.input["sounding"])
     track = sounding.track
     have = {number for name, number in await recorded(bench, options) if name == track.name}
     if len(have) == plan.segments:
@@ -160,7 +160,7 @@ async def encode_track(bench: Bench, options: Options) -> Outcome:
         size=plan.origin.size,
     )
     async with opened(bench, plan.origin) as source, bench.child(plain_order(order), **source) as child:
-        recording = Recording(bench, child, 0, round(plan.heard * track.sample_rate))
+        recording = SegmentRecorder(bench, child, 0, round(plan.heard * track.sample_rate))
         await recording.listen()
     bad = (recording.result or {}).get("damaged") or 0
     told = {"made": recording.made, "bytes": recording.bytes}

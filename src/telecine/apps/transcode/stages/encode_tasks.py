@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import Plan, init_name
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import TranscodePlan, init_name
 from telecine.apps.transcode.spec import TranscodeSpec, parse
 from telecine.apps.transcode.stages.child_calls import made_file
 from telecine.apps.transcode.stages.recorded_rows import collect
@@ -21,8 +21,8 @@ from telecine.apps.transcode.stages.stage_inputs import all_pieces, index_of, pl
 from telecine.errors import BadSpec
 from telecine.facts import SECOND, Done, Json, Outcome, Piece
 from telecine.flow import Bench
-from telecine.media.ladders.encoder_families import FAMILIES, X264, Family
-from telecine.media.orders import Init, MakeInits, Rung, Timing, Track, plain_order
+from telecine.media.ladders.encoder_families import FAMILIES, X264, EncoderFamily
+from telecine.media.orders import AudioTrackOrder, Init, MakeInits, Rung, Timing, plain_order
 from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.planner import plan_chunks
 from telecine.media.timeline.grid import Chunk
@@ -31,7 +31,7 @@ from telecine.media.timeline.index import Index
 HARDWARE = ("encoder", "fallback", "again")  # stages that only a film in hardware needs
 
 
-def family_for(spec: TranscodeSpec, labels: Sequence[str], rungs: Sequence[Rung]) -> Family:
+def family_for(spec: TranscodeSpec, labels: Sequence[str], rungs: Sequence[Rung]) -> EncoderFamily:
     """The encoder that was asked for; `auto`: hardware, if a live worker offers it and it can make all these rungs."""
     if spec.encoder != "auto":
         if spec.encoder not in FAMILIES:
@@ -42,18 +42,20 @@ def family_for(spec: TranscodeSpec, labels: Sequence[str], rungs: Sequence[Rung]
     return next((one for one in able if one.label in labels), X264)
 
 
-def in_family(plan: Plan, family: Family) -> Plan:
+def in_family(plan: TranscodePlan, family: EncoderFamily) -> TranscodePlan:
     """The plan with all rungs that it makes in one family."""
     made = {rung.name for rung in plan.made}
     rungs = tuple(replace(rung, family=family.name) if rung.name in made else rung for rung in plan.rungs)
     return replace(plan, rungs=rungs)
 
 
-def family_of(plan: Plan) -> Family:
+def family_of(plan: TranscodePlan) -> EncoderFamily:
     return FAMILIES[plan.made[0].family] if plan.made else X264
 
 
-def first_tasks(bench: Bench, options: Options, plan: Plan, index: Index | None, needless: Sequence[str]) -> Done:
+def first_tasks(
+    bench: Bench, options: TranscodeOptions, plan: TranscodePlan, index: Index | None, needless: Sequence[str]
+) -> Done:
     """What `fetch` ends with: sound, and chunks, or first of all a look at the hardware."""
     audio: list[Json] = [{"sounding": to_plain(one)} for one in plan.sounds if one.track.name not in plan.carried]
     family = family_of(plan)
@@ -64,7 +66,7 @@ def first_tasks(bench: Bench, options: Options, plan: Plan, index: Index | None,
     return Done(result=to_plain(plan), plan={"audio": audio, "video": chunks}, skip=(*needless, *HARDWARE))
 
 
-async def open_encoder(bench: Bench, options: Options) -> Outcome:
+async def open_encoder(bench: Bench, options: TranscodeOptions) -> Outcome:
     """On a worker that has the hardware: its inits, which also show that it works; then its chunks."""
     plan = replace(plan_of(bench), init_stage="encoder")
     plan = await _inits(bench, options, plan, plan.made, ())
@@ -78,7 +80,7 @@ async def open_encoder(bench: Bench, options: Options) -> Outcome:
     return Done(result=to_plain(plan), plan={"video": chunks})
 
 
-async def fall_back(bench: Bench, options: Options) -> Outcome:
+async def fall_back(bench: Bench, options: TranscodeOptions) -> Outcome:
     """Is everything there that the hardware was to make? If not: all of it again, in software."""
     plan = plan_of(bench)
     if plan.init_stage == "encoder" and await _is_whole(bench, plan):
@@ -93,13 +95,13 @@ async def fall_back(bench: Bench, options: Options) -> Outcome:
     return Done(result=to_plain(plan), plan={"again": chunks})
 
 
-async def _is_whole(bench: Bench, plan: Plan) -> bool:
+async def _is_whole(bench: Bench, plan: TranscodePlan) -> bool:
     recorded = collect(plan, await all_pieces(bench, plan))
     made = {rung.name for rung in plan.made}
     return all(len(video.pieces) == plan.segments for video in recorded.film.videos if video.name in made)
 
 
-async def with_inits(bench: Bench, options: Options, plan: Plan) -> Plan:
+async def with_inits(bench: Bench, options: TranscodeOptions, plan: TranscodePlan) -> TranscodePlan:
     """The first bytes of each rendition, known before any of them is encoded: the master playlist is final from now."""
     rungs = plan.made if family_of(plan).label is None else ()
     return await _inits(
@@ -108,8 +110,12 @@ async def with_inits(bench: Bench, options: Options, plan: Plan) -> Plan:
 
 
 async def _inits(
-    bench: Bench, options: Options, plan: Plan, rungs: tuple[Rung, ...], tracks: tuple[Track, ...]
-) -> Plan:
+    bench: Bench,
+    options: TranscodeOptions,
+    plan: TranscodePlan,
+    rungs: tuple[Rung, ...],
+    tracks: tuple[AudioTrackOrder, ...],
+) -> TranscodePlan:
     timing = plan.timing
     order = MakeInits(rate=timing.rate, gop=timing.gop, rungs=rungs, tracks=tracks, limits=options.limits(plan.picture))
     inits = dict(plan.inits)
@@ -124,7 +130,7 @@ async def _inits(
     return replace(plan, inits=inits)
 
 
-def chunks_for(bench: Bench, plan: Plan, index: Index) -> list[Chunk]:
+def chunks_for(bench: Bench, plan: TranscodePlan, index: Index) -> list[Chunk]:
     """The tasks that the pictures are cut into."""
     if not plan.made:
         return []

@@ -14,8 +14,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import PICTURES, Origin, Plan, SkippedRung, Sounding
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import PICTURES, AudioPlan, SkippedRung, SourceLocation, TranscodePlan
 from telecine.apps.transcode.spec import TranscodeSpec, exact, parse
 from telecine.apps.transcode.stages.carried_renditions import carried_over
 from telecine.apps.transcode.stages.child_calls import answer, made_file
@@ -24,12 +24,12 @@ from telecine.apps.transcode.stages.source import find_origin, probe
 from telecine.apps.transcode.stages.source_feed import opened
 from telecine.apps.transcode.stages.stage_inputs import INDEX
 from telecine.errors import MediaRefused
-from telecine.facts import Json, Kept, Outcome
+from telecine.facts import Json, KeptArtifact, Outcome
 from telecine.flow import Bench
-from telecine.media.ladders.ladder import Climb, Ladder, climb
+from telecine.media.ladders.ladder import ChosenRungs, Ladder, climb
 from telecine.media.ladders.ladder_spec import read_ladder
 from telecine.media.limits import check_index, check_length
-from telecine.media.orders import LATE_STREAMS, Remux, Scan, Track
+from telecine.media.orders import LATE_STREAMS, AudioTrackOrder, Remux, Scan
 from telecine.media.plain_json import from_plain, to_plain
 from telecine.media.source import Packets, Samples, Sound, Source, retold
 from telecine.media.timeline.extent import extent_of
@@ -42,10 +42,10 @@ MILLISECONDS = Fraction(1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
+class ScannedSource:
     """The bytes that workers will read, and all that was seen in them."""
 
-    origin: Origin
+    origin: SourceLocation
     source: Source
     index: Index | None
     samples: dict[int, Samples]
@@ -53,7 +53,7 @@ class Scanned:
     lacks: str | None = None  # what is known of an end that is not there
 
 
-async def fetch(bench: Bench, options: Options) -> Outcome:
+async def fetch(bench: Bench, options: TranscodeOptions) -> Outcome:
     """The plan of the job, and its tasks."""
     spec = parse(bench.spec)
     origin = await find_origin(bench, spec, options)
@@ -78,7 +78,7 @@ async def fetch(bench: Bench, options: Options) -> Outcome:
 # -- what is in it -------------------------------------------------------------------------------------
 
 
-async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scanned:
+async def _scan_or_remux(bench: Bench, options: TranscodeOptions, origin: SourceLocation) -> ScannedSource:
     """Some sources cannot be sought in, or have no proper times: a copy of their streams can, and has."""
     seen = (bench.brief.results.get("plan") or {}).get("source")
     source = from_plain(Source, seen) if seen else await probe(bench, origin, options)
@@ -87,7 +87,7 @@ async def _scan_or_remux(bench: Bench, options: Options, origin: Origin) -> Scan
         if scanned.index is None or not scanned.index.needs_remux:
             return scanned
     source, kept = await _remux(bench, options, origin, source)
-    origin = Origin(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256)
+    origin = SourceLocation(artifact=REMUXED, size=kept.size or 0, sha256=origin.sha256)
     copied = await probe(bench, origin, options)
     warnings = clock_warnings(kept.facts.get("leaps") or [], kept.facts.get("leap_count"))
     told = _warned(retold(source, copied), [*(kept.facts.get("warnings") or []), *warnings])
@@ -102,7 +102,9 @@ def _lacking(notes: list[str]) -> str | None:
     return next((note for note in notes if note.startswith("the file lacks")), None)
 
 
-async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, *, remuxed: bool = False) -> Scanned:
+async def _scan(
+    bench: Bench, options: TranscodeOptions, origin: SourceLocation, source: Source, *, remuxed: bool = False
+) -> ScannedSource:
     order = Scan(
         format=source.format,
         picture=source.picture,
@@ -121,7 +123,7 @@ async def _scan(bench: Bench, options: Options, origin: Origin, source: Source, 
         index = build_index(packets, declared=source.picture.rate, remuxed=remuxed)
         check_index(index, options.bounds)
     source = _warned(source, _head_warnings(told["undecodable"]))
-    return Scanned(origin, source, index, samples, told["damaged"], _lacking(notes))
+    return ScannedSource(origin, source, index, samples, told["damaged"], _lacking(notes))
 
 
 def _warned(source: Source, warnings: list[str]) -> Source:
@@ -143,7 +145,9 @@ def clock_warnings(leaps: list[str], count: int | None = None) -> list[str]:
     return [f"{leap}{more}; the parts were joined" for leap in leaps[:1]]
 
 
-async def _remux(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[Source, Kept]:
+async def _remux(
+    bench: Bench, options: TranscodeOptions, origin: SourceLocation, source: Source
+) -> tuple[Source, KeptArtifact]:
     """The copy, and the source with all its tracks: some begin in the middle, where only a thorough probe looks."""
     kept = await bench.kept(REMUXED, check=True)
     if kept is not None and kept.facts.get("source"):
@@ -167,7 +171,9 @@ async def _remux(bench: Bench, options: Options, origin: Origin, source: Source)
     return source, kept
 
 
-async def _copy(bench: Bench, options: Options, origin: Origin, source: Source) -> tuple[dict[str, Any], list[str]]:
+async def _copy(
+    bench: Bench, options: TranscodeOptions, origin: SourceLocation, source: Source
+) -> tuple[dict[str, Any], list[str]]:
     streams = [source.picture.stream] if source.picture else []
     streams += [sound.stream for sound in source.sounds]
     order = Remux(
@@ -182,7 +188,7 @@ async def _copy(bench: Bench, options: Options, origin: Origin, source: Source) 
         return await answer(bench, order, reading, of=origin.size, notes=notes), notes
 
 
-def _check_damage(scanned: Scanned, rule: str) -> tuple[str, ...]:
+def _check_damage(scanned: ScannedSource, rule: str) -> tuple[str, ...]:
     """Half a film is never published in silence."""
     promised = next(iter(scanned.source.damage), None)
     if not scanned.damaged and promised is None:
@@ -197,13 +203,13 @@ def _check_damage(scanned: Scanned, rule: str) -> tuple[str, ...]:
 # -- what becomes of it --------------------------------------------------------------------------------
 
 
-def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> tuple[Index | None, Plan]:
+def _plan(spec: TranscodeSpec, options: TranscodeOptions, scanned: ScannedSource) -> tuple[Index | None, TranscodePlan]:
     """What is made of the source; the index as the plan needs it."""
     segment = exact(spec.segment_seconds or options.segment_seconds)
     gop = min(exact(spec.gop_seconds or options.gop_seconds), segment)
     source, index = scanned.source, scanned.index
     heard = [scanned.samples[sound.stream] for sound in _chosen(spec, scanned)]
-    climbed, warnings = Climb(rungs=()), _silent(scanned)
+    climbed, warnings = ChosenRungs(rungs=()), _silent(scanned)
     if index is not None and source.picture is not None:
         alone = timing_for(index, segment=segment, gop=gop)
         extent = extent_of(index, alone, heard, exact(options.bounds.seconds))
@@ -212,7 +218,7 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> tuple[Inde
     else:
         span = _span_of_sound(heard, options, segment)
         timing = timing_of(MILLISECONDS, ceil(span.length * MILLISECONDS), segment=segment, gop=gop)
-    return index, Plan(
+    return index, TranscodePlan(
         origin=scanned.origin,
         format=source.format,
         picture=source.picture,
@@ -234,13 +240,13 @@ def _plan(spec: TranscodeSpec, options: Options, scanned: Scanned) -> tuple[Inde
     )
 
 
-def _silent(scanned: Scanned) -> tuple[str, ...]:
+def _silent(scanned: ScannedSource) -> tuple[str, ...]:
     """Tracks that a container announces and that hold nothing."""
     silent = [sound for sound in scanned.source.sounds if sound.stream not in scanned.samples]
     return tuple(f"audio stream {sound.stream} is left out: it holds no sound" for sound in silent)
 
 
-def _span_of_sound(heard: list[Samples], options: Options, segment: Fraction) -> Span:
+def _span_of_sound(heard: list[Samples], options: TranscodeOptions, segment: Fraction) -> Span:
     if not heard:
         raise MediaRefused("the source has neither pictures nor a single sample of sound", code="no_streams")
     span = span_of_sound(*heard, segment=segment)
@@ -248,14 +254,14 @@ def _span_of_sound(heard: list[Samples], options: Options, segment: Fraction) ->
     return span
 
 
-def ladder_of(spec: TranscodeSpec, options: Options) -> Ladder:
+def ladder_of(spec: TranscodeSpec, options: TranscodeOptions) -> Ladder:
     ladder = read_ladder(spec.ladder or options.ladder, options.ladders)
     return tuple(
         replace(step, preset=spec.preset or step.preset, lossless=step.lossless or spec.lossless) for step in ladder
     )
 
 
-def _chosen(spec: TranscodeSpec, scanned: Scanned) -> list[Sound]:
+def _chosen(spec: TranscodeSpec, scanned: ScannedSource) -> list[Sound]:
     """The tracks that are wanted. One without a single sample is left out: some containers only announce it."""
     sounds = [sound for sound in scanned.source.sounds if sound.stream in scanned.samples]
     if spec.audio == "none" and scanned.source.picture is not None:
@@ -263,12 +269,12 @@ def _chosen(spec: TranscodeSpec, scanned: Scanned) -> list[Sound]:
     return sorted(sounds, key=lambda sound: not sound.default)[:1] if spec.audio == "first" else sounds
 
 
-def _soundings(spec: TranscodeSpec, scanned: Scanned, span: Span) -> tuple[Sounding, ...]:
+def _soundings(spec: TranscodeSpec, scanned: ScannedSource, span: Span) -> tuple[AudioPlan, ...]:
     sounds = _chosen(spec, scanned)
     chosen = next((sound for sound in sounds if sound.default), sounds[0] if sounds else None)
     return tuple(
-        Sounding(
-            track=Track(name=f"audio-{number}"),
+        AudioPlan(
+            track=AudioTrackOrder(name=f"audio-{number}"),
             sound=sound,
             start=round(span.start / sound.time_base),
             default=sound is chosen,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.stages.recorded_rows import INIT, Recorded, collect, dropped_by
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.stages.recorded_rows import INIT, RecordedRows, collect, dropped_by
 from telecine.apps.transcode.stages.stage_inputs import PLAN, all_pieces, plan_of
 from telecine.errors import ChildFailed
 from telecine.facts import Done, Outcome
@@ -24,7 +24,7 @@ MASTER = "master.m3u8"
 LISTS: dict[Kind, str] = {"media": "index.m3u8", "iframes": "iframes.m3u8"}
 
 
-async def package(bench: Bench, options: Options) -> Outcome:
+async def package(bench: Bench, options: TranscodeOptions) -> Outcome:
     plan = plan_of(bench)
     dropped = dropped_by(bench.brief.results.get(plan.video_stage))
     recorded = collect(plan, await all_pieces(bench, plan), dropped)
@@ -47,7 +47,7 @@ async def package(bench: Bench, options: Options) -> Outcome:
     )
 
 
-def texts_of(recorded: Recorded) -> dict[str, str]:
+def texts_of(recorded: RecordedRows) -> dict[str, str]:
     """All playlists by the name that they are kept under; the master comes last: what it names is there."""
 
     def uri(kind: Kind, rung: str, number: int) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.child_calls import answer, made_file
-from telecine.apps.transcode.stages.recorded_rows import Recorded, collect, dropped_by
+from telecine.apps.transcode.stages.recorded_rows import RecordedRows, collect, dropped_by
 from telecine.apps.transcode.stages.stage_inputs import all_pieces, plan_of
 from telecine.facts import Done, Outcome
 from telecine.flow import Bench
 from telecine.media.orders import MakePoster, MakeSprites, Still
-from telecine.media.planner import SPRITE_WIDTH, Pick, poster_picks, sprite_interval, sprite_picks
+from telecine.media.planner import SPRITE_WIDTH, KeyframePick, poster_picks, sprite_interval, sprite_picks
 
 COLUMNS = ROWS = 10
 THUMBS = "thumbs.vtt"
 
 
-async def make_poster(bench: Bench, options: Options) -> Outcome:
+async def make_poster(bench: Bench, options: TranscodeOptions) -> Outcome:
     """The best of some candidates, as JPEG."""
     plan, recorded = await _recorded(bench)
     picks = poster_picks(plan.timing, [video.rung for video in recorded.film.videos])
@@ -30,7 +30,7 @@ async def make_poster(bench: Bench, options: Options) -> Outcome:
     return Done(result={key: value for key, value in found.items() if key != "files"})
 
 
-async def make_sprites(bench: Bench, options: Options) -> Outcome:
+async def make_sprites(bench: Bench, options: TranscodeOptions) -> Outcome:
     """Small pictures of the whole film on sheets, and a VTT file that says which is where."""
     plan, recorded = await _recorded(bench)
     picks = sprite_picks(plan.timing, [video.rung for video in recorded.film.videos])
@@ -68,20 +68,20 @@ def _clock(seconds: Fraction) -> str:
     return f"{hours:02d}:{minutes:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
 
 
-def _sprite_size(plan: Plan) -> tuple[int, int]:
+def _sprite_size(plan: TranscodePlan) -> tuple[int, int]:
     """As wide as a sprite, or as high if the film stands upright; the film's own shape, in even pixels."""
     rung = plan.rungs[0]
     scale = Fraction(SPRITE_WIDTH, max(rung.width, rung.height))
     return tuple(max(2, 2 * round(side * scale / 2)) for side in (rung.width, rung.height))  # type: ignore[return-value]
 
 
-async def _recorded(bench: Bench) -> tuple[Plan, Recorded]:
+async def _recorded(bench: Bench) -> tuple[TranscodePlan, RecordedRows]:
     plan = plan_of(bench)
     dropped = dropped_by(bench.brief.results.get(plan.video_stage))
     return plan, collect(plan, await all_pieces(bench, plan), dropped)
 
 
-async def _stills(bench: Bench, recorded: Recorded, picks: Sequence[Pick]) -> tuple[Still, ...]:
+async def _stills(bench: Bench, recorded: RecordedRows, picks: Sequence[KeyframePick]) -> tuple[Still, ...]:
     """One small file per picture: the init, and the fragment up to the end of its keyframe."""
     stills = []
     inits: dict[str, bytes] = {}

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.recorded_rows import collect
 from telecine.apps.transcode.stages.stage_inputs import plan_of
-from telecine.facts import Done, Json, Outcome, Shelved
+from telecine.facts import Done, Json, Outcome, StoredArtifact
 from telecine.flow import Bench
 
 WHOLE = ("package", "poster", "sprites")  # stages that make nothing but what is shown
 UNDETERMINED = "und"  # ISO 639-2 for a language that nobody has said
 
 
-async def publish(bench: Bench, options: Options) -> Outcome:
+async def publish(bench: Bench, options: TranscodeOptions) -> Outcome:
     plan = plan_of(bench)
     packaged = bench.brief.results["package"]
     return Done(
@@ -31,7 +31,7 @@ async def publish(bench: Bench, options: Options) -> Outcome:
     )
 
 
-def working_files(plan: Plan, made: Sequence[Shelved], dropped: Iterable[str]) -> tuple[int, ...]:
+def working_files(plan: TranscodePlan, made: Sequence[StoredArtifact], dropped: Iterable[str]) -> tuple[int, ...]:
     """Of all that the job has kept, what is of no use to whoever watches the film."""
     recorded = collect(plan, made, dropped)
     shown = {one.name for one in recorded.film.renditions}
@@ -39,7 +39,7 @@ def working_files(plan: Plan, made: Sequence[Shelved], dropped: Iterable[str]) -
     return tuple(one.id for one in made if one.stage not in WHOLE and one.kept.key not in wanted)
 
 
-def facts_of(plan: Plan, packaged: Json) -> dict[str, Json]:
+def facts_of(plan: TranscodePlan, packaged: Json) -> dict[str, Json]:
     """What a list of videos shows without looking at a job."""
     shown = plan.picture.shown if plan.picture is not None else None
     return {

@@ -5,38 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from telecine.apps.transcode.plan import Plan, init_name
-from telecine.facts import Kept, Shelved
-from telecine.media.hls.recorded_film import Audio, Film, Piece, Video
+from telecine.apps.transcode.plan import TranscodePlan, init_name
+from telecine.facts import KeptArtifact, StoredArtifact
+from telecine.media.hls.recorded_film import AudioRendition, Film, RecordedSegment, VideoRendition
 from telecine.media.orders import Init
 
 STAGES = ("fetch", "encoder", "fallback", "audio", "video", "again")
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRows:
     """A film and the artifacts behind it; number -1 is the init."""
 
     film: Film
-    kept: Mapping[tuple[str, int], Kept]
+    kept: Mapping[tuple[str, int], KeptArtifact]
     chunk_of: Mapping[tuple[str, int], int]  # the position of the task that made the piece
     segments: int  # of each rendition, when it is whole
 
-    def piece(self, name: str, number: int) -> Kept:
+    def piece(self, name: str, number: int) -> KeptArtifact:
         return self.kept[name, number]
 
-    def init(self, name: str) -> Kept:
+    def init(self, name: str) -> KeptArtifact:
         return self.kept[name, INIT]
 
 
 INIT = -1
 
 
-def collect(plan: Plan, shelved: Iterable[Shelved], dropped: Iterable[str] = ()) -> Recorded:
+def collect(plan: TranscodePlan, shelved: Iterable[StoredArtifact], dropped: Iterable[str] = ()) -> RecordedRows:
     """All renditions of the plan with the pieces that there are; without those that were given up."""
-    kept: dict[tuple[str, int], Kept] = {}
+    kept: dict[tuple[str, int], KeptArtifact] = {}
     chunk_of: dict[tuple[str, int], int] = {}
-    pieces: dict[str, list[Piece]] = {}
+    pieces: dict[str, list[RecordedSegment]] = {}
     names = {init_name(name): name for name in plan.inits}
     tracks = {one.track.name for one in plan.sounds}
     for one in shelved:
@@ -51,12 +51,12 @@ def collect(plan: Plan, shelved: Iterable[Shelved], dropped: Iterable[str] = ())
             pieces.setdefault(place[0], []).append(_piece(one.kept))
     gone = set(dropped)
     videos = tuple(
-        Video(rung=rung, init=_init(plan, rung.name), pieces=tuple(pieces.get(rung.name, ())))
+        VideoRendition(rung=rung, init=_init(plan, rung.name), pieces=tuple(pieces.get(rung.name, ())))
         for rung in plan.rungs
         if rung.name not in gone
     )
     audios = tuple(
-        Audio(
+        AudioRendition(
             track=one.track,
             init=_init(plan, one.track.name),
             pieces=tuple(pieces.get(one.track.name, ())),
@@ -66,10 +66,10 @@ def collect(plan: Plan, shelved: Iterable[Shelved], dropped: Iterable[str] = ())
         )
         for one in plan.sounds
     )
-    return Recorded(Film(timing=plan.timing, videos=videos, audios=audios), kept, chunk_of, plan.segments)
+    return RecordedRows(Film(timing=plan.timing, videos=videos, audios=audios), kept, chunk_of, plan.segments)
 
 
-def _counts(plan: Plan, tracks: set[str], one: Shelved) -> bool:
+def _counts(plan: TranscodePlan, tracks: set[str], one: StoredArtifact) -> bool:
     """Whether it is of the stage that makes this rendition: another encoder may have begun it before."""
     folder = one.kept.name.partition("/")[0]
     if folder in plan.carried:
@@ -79,11 +79,11 @@ def _counts(plan: Plan, tracks: set[str], one: Shelved) -> bool:
     return one.stage in (plan.init_stage, plan.video_stage)
 
 
-def _piece(kept: Kept) -> Piece:
+def _piece(kept: KeptArtifact) -> RecordedSegment:
     facts = kept.facts
     assert kept.size is not None
     fragments = tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in facts.get("fragments") or ())
-    return Piece(
+    return RecordedSegment(
         number=int(facts["number"]),
         size=kept.size,
         duration=int(facts["duration"]),
@@ -92,7 +92,7 @@ def _piece(kept: Kept) -> Piece:
     )
 
 
-def _init(plan: Plan, name: str) -> Init:
+def _init(plan: TranscodePlan, name: str) -> Init:
     return replace(plan.inits[name], name=name)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import Origin
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import SourceLocation
 from telecine.apps.transcode.spec import TranscodeSpec, upload_of
 from telecine.apps.transcode.stages.child_calls import answer
 from telecine.apps.transcode.stages.source_feed import DOWNLOADED, SOURCE, gone, opened, uploaded
@@ -22,14 +22,14 @@ from telecine.media.source import Source
 BYTES_SHARE = 0.5
 
 
-async def reach_file(bench: Bench, spec: TranscodeSpec, options: Options) -> int:
+async def reach_file(bench: Bench, spec: TranscodeSpec, options: TranscodeOptions) -> int:
     """Whether a file in place can be read, by whoever has it; its size in bytes."""
     file = await file_at(bench, spec.source)
     check_size(file.size, options.bounds)
     return file.size
 
 
-async def look_at(bench: Bench, spec: TranscodeSpec, options: Options) -> Source | None:
+async def look_at(bench: Bench, spec: TranscodeSpec, options: TranscodeOptions) -> Source | None:
     """What the head of a file at hand says; one that lies elsewhere is looked at when it has come."""
     if (upload := uploaded_origin(spec)) is not None:
         return await probe(bench, upload, options)
@@ -38,7 +38,7 @@ async def look_at(bench: Bench, spec: TranscodeSpec, options: Options) -> Source
     return await probe(bench, _in_place(await file_at(bench, spec.source)), options)
 
 
-async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Origin:
+async def find_origin(bench: Bench, spec: TranscodeSpec, options: TranscodeOptions) -> SourceLocation:
     """Where workers will read the bytes, which are there, whole and hashed, when this returns."""
 
     def told(done: float, of: float) -> None:
@@ -66,10 +66,10 @@ async def find_origin(bench: Bench, spec: TranscodeSpec, options: Options) -> Or
             (bench.scratch / DOWNLOADED).unlink(missing_ok=True)
     assert kept.sha256 is not None
     _check_hash(spec, kept.sha256)
-    return Origin(artifact=SOURCE, size=kept.size or 0, sha256=kept.sha256)
+    return SourceLocation(artifact=SOURCE, size=kept.size or 0, sha256=kept.sha256)
 
 
-def uploaded_origin(spec: TranscodeSpec) -> Origin | None:
+def uploaded_origin(spec: TranscodeSpec) -> SourceLocation | None:
     """An upload as workers will read it: its bytes were hashed when they came, and nobody changes them."""
     upload = upload_of(spec.source)
     if upload is None:
@@ -78,10 +78,10 @@ def uploaded_origin(spec: TranscodeSpec) -> Origin | None:
         raise MediaRefused(
             f"a job for {spec.source} must say its size and SHA-256: submit it through the server", code="bad_spec"
         )
-    return Origin(upload=upload, size=spec.size, sha256=spec.sha256)
+    return SourceLocation(upload=upload, size=spec.size, sha256=spec.sha256)
 
 
-async def reach_upload(bench: Bench, origin: Origin, options: Options) -> int:
+async def reach_upload(bench: Bench, origin: SourceLocation, options: TranscodeOptions) -> int:
     """Whether its bytes can be read from here; their number."""
     check_size(origin.size, options.bounds)
     try:
@@ -92,8 +92,8 @@ async def reach_upload(bench: Bench, origin: Origin, options: Options) -> int:
     raise gone()
 
 
-def _in_place(file: LocalFile, sha256: str = "") -> Origin:
-    return Origin(path=str(file.path), identity=identity_of(file), size=file.size, sha256=sha256)
+def _in_place(file: LocalFile, sha256: str = "") -> SourceLocation:
+    return SourceLocation(path=str(file.path), identity=identity_of(file), size=file.size, sha256=sha256)
 
 
 def _check_hash(spec: TranscodeSpec, sha256: str) -> None:
@@ -104,7 +104,7 @@ def _check_hash(spec: TranscodeSpec, sha256: str) -> None:
         )
 
 
-async def probe(bench: Bench, origin: Origin, options: Options, *, thorough: bool = False) -> Source:
+async def probe(bench: Bench, origin: SourceLocation, options: TranscodeOptions, *, thorough: bool = False) -> Source:
     """What is in it; refused with one sentence if it may not come in. `thorough`: also tracks that begin late."""
     order = Probe(size=origin.size, thorough=True, limits=options.limits()) if thorough else Probe(size=origin.size)
     async with opened(bench, origin) as reading:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from telecine.apps.transcode.names import MOVED
-from telecine.apps.transcode.plan import Origin
+from telecine.apps.transcode.plan import SourceLocation
 from telecine.apps.transcode.stages.source_lending import file_at, hashed, identity_of
 from telecine.apps.transcode.stages.stage_inputs import kept_by_fetch, missing
 from telecine.errors import MediaRefused
-from telecine.facts import Kept
+from telecine.facts import KeptArtifact
 from telecine.flow import Bench, Reader
 from telecine.media.inputs import LocalFile
 
@@ -27,7 +27,7 @@ PLACES = 3
 
 
 @asynccontextmanager
-async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
+async def opened(bench: Bench, origin: SourceLocation) -> AsyncIterator[dict[str, Any]]:
     """What `bench.child` needs in order to read the source; a file in place must be the same before and after."""
     if origin.path is not None:
         async with _in_place(bench, origin, origin.path) as reading:
@@ -40,7 +40,7 @@ async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
         async def read(start: int, length: int) -> bytes:
             return await bench.read(kept, start, length)
 
-        yield {"source": Ahead(read)}
+        yield {"source": ReadAhead(read)}
         return
     try:
         yield {"files": {"source": here}}
@@ -49,10 +49,10 @@ async def opened(bench: Bench, origin: Origin) -> AsyncIterator[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def _in_place(bench: Bench, origin: Origin, path: str) -> AsyncIterator[dict[str, Any]]:
+async def _in_place(bench: Bench, origin: SourceLocation, path: str) -> AsyncIterator[dict[str, Any]]:
     file, lent = await _same_bytes(bench, origin), bench.lend()
     if lent is not None:
-        yield {"source": Ahead(lent.read)}
+        yield {"source": ReadAhead(lent.read)}
         if await file_at(bench, path) != file:
             raise _changed(origin)
         return
@@ -65,13 +65,13 @@ async def _in_place(bench: Bench, origin: Origin, path: str) -> AsyncIterator[di
         os.close(handle)
 
 
-def uploaded(origin: Origin) -> Kept:
+def uploaded(origin: SourceLocation) -> KeptArtifact:
     """An upload as what was kept before the job began: its key follows from its id, the rest the spec says."""
     key = f"uploads/{origin.upload}/source"
-    return Kept(name=UPLOADED, token=0, key=key, size=origin.size, sha256=origin.sha256)
+    return KeptArtifact(name=UPLOADED, token=0, key=key, size=origin.size, sha256=origin.sha256)
 
 
-def _here(bench: Bench, kept: Kept) -> int | None:
+def _here(bench: Bench, kept: KeptArtifact) -> int | None:
     """The artifact as a file on this machine, if it is one, or was downloaded by this very attempt."""
     path = bench.locate(kept)
     if path is not None:
@@ -97,7 +97,7 @@ def gone() -> MediaRefused:
     return MediaRefused("the uploaded film is not there any more: upload it again", code="source_missing")
 
 
-class Ahead:
+class ReadAhead:
     """Bytes from far away: who reads on where he read before gets more than he asked for, and need not ask again.
 
     Films are read at a few places in turn (pictures, sound), hence several blocks.
@@ -129,7 +129,7 @@ class Ahead:
         return None
 
 
-async def _same_bytes(bench: Bench, origin: Origin) -> LocalFile:
+async def _same_bytes(bench: Bench, origin: SourceLocation) -> LocalFile:
     """The file that was indexed, also if it was only touched, or moved to where somebody found it again."""
     assert origin.path is not None
     moved = bench.brief.facts.get(MOVED)
@@ -149,7 +149,7 @@ async def _same_bytes(bench: Bench, origin: Origin) -> LocalFile:
     return file
 
 
-def _changed(origin: Origin) -> MediaRefused:
+def _changed(origin: SourceLocation) -> MediaRefused:
     return MediaRefused(
         f"the source {origin.path} was changed while it was being transcoded: submit it again", code="source_changed"
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.recorded_rows import STAGES
 from telecine.errors import ChildFailed
-from telecine.facts import Json, Kept, Shelved
+from telecine.facts import Json, KeptArtifact, StoredArtifact
 from telecine.flow import Bench
 from telecine.media.plain_json import from_plain
 from telecine.media.timeline.index import Index
@@ -18,21 +18,21 @@ PLAN = "plan.json"
 PLANNERS = ("fetch", "encoder", "fallback")  # stages whose result is a plan; the last one that has one counts
 
 
-def plan_of(bench: Bench) -> Plan:
+def plan_of(bench: Bench) -> TranscodePlan:
     """The plan as it stands: as `fetch` made it, or the stage that had to change it."""
     return latest(bench.brief.results)
 
 
-def latest(results: Mapping[str, Json]) -> Plan:
+def latest(results: Mapping[str, Json]) -> TranscodePlan:
     for stage in reversed(PLANNERS):
         result = results.get(stage)
         found = result[0] if isinstance(result, list) and result else result
         if found:
-            return from_plain(Plan, found)
+            return from_plain(TranscodePlan, found)
     raise ChildFailed("there is no plan yet", code="no_plan")
 
 
-async def kept_by_fetch(bench: Bench, name: str) -> Kept:
+async def kept_by_fetch(bench: Bench, name: str) -> KeptArtifact:
     for one in await bench.artifacts("fetch"):
         if one.kept.name == name:
             return one.kept
@@ -48,7 +48,7 @@ async def index_of(bench: Bench) -> Index:
     return from_plain(Index, json.loads(await bench.read(await kept_by_fetch(bench, INDEX))))
 
 
-async def all_pieces(bench: Bench, plan: Plan) -> list[Shelved]:
+async def all_pieces(bench: Bench, plan: TranscodePlan) -> list[StoredArtifact]:
     """What this job has made so far, and what it takes over from the version before."""
     found = list(await bench.artifacts(*STAGES))
     if plan.carried_ids:

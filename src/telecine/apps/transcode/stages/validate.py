@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from telecine.apps.transcode.options import Options
+from telecine.apps.transcode.options import TranscodeOptions
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.stages.fetch import ladder_of
 from telecine.apps.transcode.stages.source import look_at, reach_file, reach_upload, uploaded_origin
@@ -17,7 +17,7 @@ from telecine.media.plain_json import to_plain
 USUAL_RATE = Fraction(25)
 
 
-async def validate(bench: Bench, options: Options) -> Outcome:
+async def validate(bench: Bench, options: TranscodeOptions) -> Outcome:
     """The spec makes sense, and its source can be reached: nothing is fetched yet."""
     spec = parse(bench.spec)
     ladder_of(spec, options)
@@ -29,7 +29,7 @@ async def validate(bench: Bench, options: Options) -> Outcome:
     return Done(result={"size": await reach(spec.source, options.gate)})
 
 
-async def plan(bench: Bench, options: Options) -> Outcome:
+async def plan(bench: Bench, options: TranscodeOptions) -> Outcome:
     """What is in the source, by its head: refused early, or told which qualities it will have."""
     spec = parse(bench.spec)
     source = await look_at(bench, spec, options)

@@ -11,40 +11,40 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from telecine.apps.transcode.options import Options
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.options import TranscodeOptions
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.child_calls import answer
 from telecine.apps.transcode.stages.package import MASTER
-from telecine.apps.transcode.stages.recorded_rows import INIT, Recorded, collect
+from telecine.apps.transcode.stages.recorded_rows import INIT, RecordedRows, collect
 from telecine.apps.transcode.stages.stage_inputs import all_pieces, plan_of
-from telecine.facts import Done, Failed, Kept, Outcome
+from telecine.facts import Done, Failed, KeptArtifact, Outcome
 from telecine.flow import Bench
 from telecine.media.hls.lint import check
-from telecine.media.hls.lint_media import Finding, Measured, measured
-from telecine.media.hls.recorded_film import Piece, Rendition, Video
-from telecine.media.mp4.box_walk import Damaged
+from telecine.media.hls.lint_media import LintFinding, MeasuredSegment, measured
+from telecine.media.hls.recorded_film import RecordedSegment, Rendition, VideoRendition
+from telecine.media.mp4.box_walk import DamagedBoxes
 from telecine.media.mp4.boxes import Fragment, InitFacts, fragments, read_init
 from telecine.media.orders import Decode
 
 # What one child decodes: files that lie in the scratch folder together, and frames that take it less than a stall.
-MOST_FILES = 48
-MOST_FRAMES = 2_000
+MAX_FILES = 48
+MAX_FRAMES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DecodeSample:
     """Some bytes of one rendition that must decode to exactly so many frames."""
 
     name: str
-    parts: tuple[tuple[Kept, int, int], ...]  # artifact, offset, size
+    parts: tuple[tuple[KeptArtifact, int, int], ...]  # artifact, offset, size
     frames: int
 
 
-async def verify(bench: Bench, options: Options) -> Outcome:
+async def verify(bench: Bench, options: TranscodeOptions) -> Outcome:
     plan = plan_of(bench)
     dropped = (bench.brief.results["package"] or {}).get("dropped") or {}
     recorded = collect(plan, await all_pieces(bench, plan), dropped)
-    seen: dict[str, Measured] = {}
+    seen: dict[str, MeasuredSegment] = {}
     pieces = sum(len(one.pieces) for one in recorded.film.renditions)
     for one in recorded.film.renditions:
         if len(one.pieces) != plan.segments:
@@ -67,17 +67,19 @@ async def verify(bench: Bench, options: Options) -> Outcome:
     return Done(result={"segments": len(seen), "samples": len(samples)})
 
 
-def examine(about: tuple[Plan, Rendition, Piece], init: InitFacts, kept: Kept, data: bytes) -> Measured | str:
+def examine(
+    about: tuple[TranscodePlan, Rendition, RecordedSegment], init: InitFacts, kept: KeptArtifact, data: bytes
+) -> MeasuredSegment | str:
     """The segment as it is, or what is wrong with it."""
     if hashlib.sha256(data).hexdigest() != kept.sha256:
         return "its bytes are not those that were recorded"
     try:
         return fault(*about, fragments(data, init)) or measured(data, init)
-    except Damaged as error:
+    except DamagedBoxes as error:
         return str(error)
 
 
-async def _read_playlists(bench: Bench, recorded: Recorded, seen: dict[str, Measured]) -> list[Finding]:
+async def _read_playlists(bench: Bench, recorded: RecordedRows, seen: dict[str, MeasuredSegment]) -> list[LintFinding]:
     """Read what a player will read, from the master on; segments are known already."""
     lists = {str(one.kept.key): one.kept for one in await bench.artifacts("package")}
     inits = {str(kept.key): kept for (_, number), kept in recorded.kept.items() if number == INIT}
@@ -86,7 +88,7 @@ async def _read_playlists(bench: Bench, recorded: Recorded, seen: dict[str, Meas
     return await asyncio.to_thread(check, texts.__getitem__, master, lambda uri, init: seen[uri])
 
 
-def fault(plan: Plan, one: Rendition, piece: Piece, found: tuple[Fragment, ...]) -> str | None:
+def fault(plan: TranscodePlan, one: Rendition, piece: RecordedSegment, found: tuple[Fragment, ...]) -> str | None:
     """What is wrong with a segment, if anything: its time, its frames, its keyframes, its length."""
     ticks = sum(sum(fragment.durations) for fragment in found)
     if ticks != piece.duration:
@@ -94,7 +96,7 @@ def fault(plan: Plan, one: Rendition, piece: Piece, found: tuple[Fragment, ...])
     for before, after in pairwise(found):
         if before.start + sum(before.durations) != after.start:
             return "its fragments do not follow each other"
-    if not isinstance(one, Video):
+    if not isinstance(one, VideoRendition):
         return None
     frames = plan.timing.frames_of(piece.number)
     if (found[0].start, sum(len(fragment.durations) for fragment in found)) != (
@@ -107,37 +109,39 @@ def fault(plan: Plan, one: Rendition, piece: Piece, found: tuple[Fragment, ...])
     return None
 
 
-def _samples(plan: Plan, recorded: Recorded) -> Iterator[Sample]:
+def _samples(plan: TranscodePlan, recorded: RecordedRows) -> Iterator[DecodeSample]:
     """The first and last GOP of what each task made, or all of it."""
     for one in recorded.film.renditions:
         if one.name in plan.carried:
             continue
-        tasks: dict[int, list[Piece]] = {}
+        tasks: dict[int, list[RecordedSegment]] = {}
         for piece in sorted(one.pieces, key=lambda piece: piece.number):
             tasks.setdefault(recorded.chunk_of[one.name, piece.number], []).append(piece)
         for some in tasks.values():
             yield from _of_task(plan, one, some, recorded)
 
 
-def _of_task(plan: Plan, one: Rendition, some: list[Piece], recorded: Recorded) -> Iterator[Sample]:
+def _of_task(
+    plan: TranscodePlan, one: Rendition, some: list[RecordedSegment], recorded: RecordedRows
+) -> Iterator[DecodeSample]:
     spans = [
         (recorded.piece(one.name, piece.number), offset, size, frames)
         for piece in some
         for offset, size, frames, _ in piece.fragments
     ]
-    if not isinstance(one, Video) or plan.verify == "full":
+    if not isinstance(one, VideoRendition) or plan.verify == "full":
         if plan.verify != "full":
             spans = spans[:1]
-        yield Sample(one.name, tuple(span[:3] for span in spans), sum(span[3] for span in spans))
+        yield DecodeSample(one.name, tuple(span[:3] for span in spans), sum(span[3] for span in spans))
         return
     for kept, offset, size, frames in spans if len(spans) == 1 else (spans[0], spans[-1]):
-        yield Sample(one.name, ((kept, offset, size),), frames)
+        yield DecodeSample(one.name, ((kept, offset, size),), frames)
 
 
-def _batches(samples: list[Sample]) -> Iterator[list[Sample]]:
-    some: list[Sample] = []
+def _batches(samples: list[DecodeSample]) -> Iterator[list[DecodeSample]]:
+    some: list[DecodeSample] = []
     for sample in samples:
-        if some and (len(some) == MOST_FILES or sum(one.frames for one in some) + sample.frames > MOST_FRAMES):
+        if some and (len(some) == MAX_FILES or sum(one.frames for one in some) + sample.frames > MAX_FRAMES):
             yield some
             some = []
         some.append(sample)
@@ -145,7 +149,9 @@ def _batches(samples: list[Sample]) -> Iterator[list[Sample]]:
         yield some
 
 
-async def _decode(bench: Bench, options: Options, plan: Plan, recorded: Recorded, some: list[Sample]) -> None:
+async def _decode(
+    bench: Bench, options: TranscodeOptions, plan: TranscodePlan, recorded: RecordedRows, some: list[DecodeSample]
+) -> None:
     files = []
     for number, sample in enumerate(some):
         name = f"sample-{number:03d}.mp4"

@@ -14,7 +14,7 @@ AT_ONCE = 50
 STAGES = ("audio", "video", "again")
 
 
-class Tidying:
+class FailedCleanup:
     """Walks through the films that failed, some at each look, the latest first; begins anew when it is through."""
 
     def __init__(self, engine: Engine) -> None:

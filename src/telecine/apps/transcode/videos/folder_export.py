@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from telecine.apps.transcode.stages.recorded_rows import INIT, Recorded
-from telecine.apps.transcode.videos.recorded_facts import Recording
+from telecine.apps.transcode.stages.recorded_rows import INIT, RecordedRows
+from telecine.apps.transcode.videos.recorded_facts import RecordedFacts
 from telecine.artifacts import Artifacts
 from telecine.engine.queries.query_operations import Queries
 from telecine.errors import NotFound, TelecineError
-from telecine.facts import Kept
-from telecine.media.hls.export import Export, FolderBusy
+from telecine.facts import KeptArtifact
+from telecine.media.hls.export import FolderBusy, HlsExport
 from telecine.media.hls.playlists import Kind
 from telecine.media.hls.recorded_film import Film
 
@@ -23,11 +23,12 @@ BUSY_SECONDS = 30.0
 LOOK_SECONDS = 0.2
 
 
-class Showing:
+class FolderExport:
     """One job's film in a folder: `update` shows what may be watched already, `finish` the whole.
 
-    A long film has thousands of rows and files, and those who watch it grow look often. So one `Showing` remembers what
-    it has read and shown, and all that grows with the film is done in a thread: a worker may live on the same loop.
+    A long film has thousands of rows and files, and those who watch it grow look often. So one `FolderExport` remembers
+    what it has read and shown, and all that grows with the film is done in a thread: a worker may live on the same
+    loop.
     """
 
     def __init__(self, views: Queries, artifacts: Artifacts, job_id: int, folder: Path, *, film: str = "") -> None:
@@ -39,7 +40,7 @@ class Showing:
         self._forget()
 
     def _forget(self) -> None:
-        self._recording = Recording(self._views, self._job_id)
+        self._recording = RecordedFacts(self._views, self._job_id)
         self._shown: Film | None = None
         self._prefix = 0
 
@@ -86,15 +87,15 @@ class Showing:
 
     # --- the folder --------------------------------------------------------------------------------------------------
 
-    async def _write(self, recorded: Recorded, extras: Mapping[str, Kept] | None) -> None:
+    async def _write(self, recorded: RecordedRows, extras: Mapping[str, KeptArtifact] | None) -> None:
         carrier = _Carrier(self._artifacts)
         try:
             await asyncio.to_thread(self._export, recorded, extras, carrier)
         finally:
             carrier.stopped.set()
 
-    def _export(self, recorded: Recorded, extras: Mapping[str, Kept] | None, carrier: _Carrier) -> None:
-        with Export(self._folder, str(self._job_id), self._film) as export, TemporaryDirectory() as spare:
+    def _export(self, recorded: RecordedRows, extras: Mapping[str, KeptArtifact] | None, carrier: _Carrier) -> None:
+        with HlsExport(self._folder, str(self._job_id), self._film) as export, TemporaryDirectory() as spare:
 
             def place(kind: Kind, name: str, number: int) -> Path:
                 kept = recorded.kept[name, INIT if kind == "init" else number]
@@ -118,7 +119,7 @@ class _Carrier:
         self._loop = asyncio.get_running_loop()
         self.stopped = threading.Event()
 
-    def bring(self, kept: Kept, spare: Path) -> Path:
+    def bring(self, kept: KeptArtifact, spare: Path) -> Path:
         """Where the bytes lie; those in a bucket are brought here first."""
         assert kept.key is not None
         if self.stopped.is_set():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from telecine.api.uploads.handler import Wishes
+from telecine.api.uploads.handler import UploadWishes
 from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.spec import UPLOAD, TranscodeSpec, digest, parse
 from telecine.apps.transcode.videos.source_policy import check_wishes
@@ -28,7 +28,7 @@ from telecine.wiring import Parts
 REMARKS = ("filename", "filetype", "type", "relativePath", "lastModified")
 OWN_REMARK = "x-"
 NOT_WISHES = ("source", "size")
-MOST_NAME = 255
+MAX_NAME = 255
 NAMELESS = "upload"
 
 
@@ -39,7 +39,7 @@ class FilmUploads:
         self._engine = parts.engine
         self._look = looker_of(parts)
 
-    def wishes(self, said: Mapping[str, str], settings: Settings) -> Wishes:
+    def wishes(self, said: Mapping[str, str], settings: Settings) -> UploadWishes:
         return wishes_of(said, settings.ladders, settings.ladder)
 
     async def check(self, handle: int, size: int) -> None:
@@ -49,7 +49,7 @@ class FilmUploads:
         await become(self._engine, upload, sha256)
 
 
-def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any], usual_ladder: str) -> Wishes:
+def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any], usual_ladder: str) -> UploadWishes:
     """The wishes among what the sender says of a file; `BadSpec` in one sentence if they make no sense."""
     name = _called(said)
     asked = {key: _value(key, text) for key, text in said.items() if key not in (*REMARKS, "name", "title")}
@@ -57,11 +57,11 @@ def wishes_of(said: Mapping[str, str], ladders: Mapping[str, Any], usual_ladder:
     priority = asked.pop("priority", None)
     if wrong := next((key for key in asked if key in NOT_WISHES), None):
         raise BadSpec(f"{wrong!r} is not for an upload to say")
-    asked["name"] = (said.get("title") or _stem(name))[:MOST_NAME]
+    asked["name"] = (said.get("title") or _stem(name))[:MAX_NAME]
     spec = parse({"source": f"{UPLOAD}{'0' * 32}", **asked})
     check_wishes(spec, ladders, usual_ladder)
     plain = spec.model_dump(exclude_defaults=True, exclude={"source"})
-    return Wishes(name, plain if priority is None else {**plain, "priority": priority_of(priority)})
+    return UploadWishes(name, plain if priority is None else {**plain, "priority": priority_of(priority)})
 
 
 def _called(said: Mapping[str, str]) -> str:
@@ -69,7 +69,7 @@ def _called(said: Mapping[str, str]) -> str:
     told = said.get("name") or said.get("filename") or said.get("title") or ""
     last = PurePosixPath(PureWindowsPath(told).as_posix()).name
     printable = "".join(char for char in last if char.isprintable()).strip()
-    return printable[:MOST_NAME] or NAMELESS
+    return printable[:MAX_NAME] or NAMELESS
 
 
 def _stem(name: str) -> str:

@@ -25,7 +25,7 @@ _SHAPE = re.compile(r"([wp])([0-9a-f]{1,12})\.([A-Za-z0-9_-]{32})")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class SignedLink:
     """What a genuine link allows, while it has not expired."""
 
     reach: Reach
@@ -38,12 +38,12 @@ def signed(secret: str, video: str, reach: Reach, expires_at: Instant) -> str:
     return f"{head}.{_mark(secret, head, video)}"
 
 
-def read(secret: str, video: str, text: str) -> Link | None:
+def read(secret: str, video: str, text: str) -> SignedLink | None:
     """What the link says about this video; None if nobody of ours has signed that."""
     found = _SHAPE.fullmatch(text)
     if found is None or not hmac.compare_digest(_mark(secret, found[1] + found[2], video), found[3]):
         return None
-    return Link("p" if found[1] == "p" else "w", int(found[2], 16) * SECOND)
+    return SignedLink("p" if found[1] == "p" else "w", int(found[2], 16) * SECOND)
 
 
 def ends(now: Instant, hours: float) -> Instant:

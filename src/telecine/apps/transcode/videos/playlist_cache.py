@@ -19,15 +19,15 @@ from pathlib import PurePosixPath
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.package import LISTS, MASTER
-from telecine.apps.transcode.stages.recorded_rows import INIT, Recorded, collect
+from telecine.apps.transcode.stages.recorded_rows import INIT, RecordedRows, collect
 from telecine.apps.transcode.stages.stage_inputs import PLAN
-from telecine.apps.transcode.videos.recorded_facts import Recording
+from telecine.apps.transcode.videos.recorded_facts import RecordedFacts
 from telecine.artifacts import Artifacts
 from telecine.engine.queries.query_operations import Queries
 from telecine.errors import NotFound
-from telecine.facts import Shelved, Status
+from telecine.facts import Status, StoredArtifact
 from telecine.media.hls import playlists
 from telecine.media.hls.playlists import Kind
 from telecine.media.hls.recorded_film import Film
@@ -36,22 +36,22 @@ from telecine.media.plain_json import from_plain
 Lists = Mapping[str, bytes]
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-MOST_VERSIONS = 32
-MOST_PREVIEWS = 64
+MAX_VERSIONS = 32
+MAX_PREVIEWS = 64
 LOOK_SECONDS = 0.5
-MOST_PAUSE = 15.0  # well below inventory.YOUNG
+MAX_PAUSE = 15.0  # well below inventory.YOUNG
 PIECES = "s"
 
 
-class Screening:
+class PlaylistCache:
     """Makes the lists of films, for as many viewers as there are."""
 
     def __init__(self, views: Queries, artifacts: Artifacts, mono: Callable[[], float]) -> None:
         self._views = views
         self._artifacts = artifacts
         self._mono = mono
-        self._versions: Remembered[tuple[int, int], Lists] = Remembered(MOST_VERSIONS)
-        self._previews: Remembered[int, Preview] = Remembered(MOST_PREVIEWS)
+        self._versions: RecentValues[tuple[int, int], Lists] = RecentValues(MAX_VERSIONS)
+        self._previews: RecentValues[int, GrowingPlaylist] = RecentValues(MAX_PREVIEWS)
 
     async def version(self, version_id: int, number: int) -> Lists:
         """All lists of a version by their path from the video; `NotFound` if it has no film.
@@ -63,8 +63,8 @@ class Screening:
     async def preview(self, job_id: int, status: str) -> Lists:
         """The lists of what may be watched of a job by now."""
 
-        async def begun(job_id: int) -> Preview:
-            return Preview(self._views, job_id, self._mono)
+        async def begun(job_id: int) -> GrowingPlaylist:
+            return GrowingPlaylist(self._views, job_id, self._mono)
 
         return await (await self._previews.get(job_id, begun)).lists(whole=status == Status.COMPLETED)
 
@@ -74,11 +74,11 @@ class Screening:
         kept = next((one.kept for one in files if one.kept.name == PLAN and one.kept.key is not None), None)
         if kept is None or kept.key is None:
             raise NotFound("this version has no film: make it anew")
-        plan = from_plain(Plan, json.loads(await self._artifacts.read(kept.key, size=kept.size)))
+        plan = from_plain(TranscodePlan, json.loads(await self._artifacts.read(kept.key, size=kept.size)))
         return await asyncio.to_thread(_lists_of_version, plan, files, number)
 
 
-class Preview:
+class GrowingPlaylist:
     """One job's film while it grows. Whoever asks within half a second of another gets the same answer."""
 
     def __init__(self, views: Queries, job_id: int, mono: Callable[[], float]) -> None:
@@ -86,8 +86,8 @@ class Preview:
         self._job_id = job_id
         self._mono = mono
         self._looking = asyncio.Lock()
-        self._recording = Recording(views, job_id)
-        self._recorded: Recorded | None = None
+        self._recording = RecordedFacts(views, job_id)
+        self._recorded: RecordedRows | None = None
         self._lists: Lists = {}
         self._looked_at: float | None = None
         self._ended = False
@@ -106,9 +106,9 @@ class Preview:
 
     async def _look(self, whole: bool) -> None:
         now, before = self._mono(), self._looked_at
-        if before is None or now > before + MOST_PAUSE:
+        if before is None or now > before + MAX_PAUSE:
             # What was kept anew is told only to those who look often.
-            self._recording = Recording(self._views, self._job_id)
+            self._recording = RecordedFacts(self._views, self._job_id)
         self._looked_at = None  # should this look fail, the next one reads everything
         news = await self._recording.look()
         self._recorded = news or self._recorded
@@ -118,7 +118,7 @@ class Preview:
         self._looked_at = now
 
 
-class Remembered(Generic[K, V]):
+class RecentValues(Generic[K, V]):
     """The values that were asked for last. Many who want the same one at once wait for one who makes it."""
 
     def __init__(self, most: int) -> None:
@@ -147,20 +147,20 @@ class Remembered(Generic[K, V]):
             del self._making[key]
 
 
-def _lists_of_version(plan: Plan, files: list[Shelved], number: int) -> Lists:
+def _lists_of_version(plan: TranscodePlan, files: list[StoredArtifact], number: int) -> Lists:
     there = {one.kept.name.partition("/")[0] for one in files if one.kept.name.endswith(".m4s")}
     recorded = collect(plan, files, [rung.name for rung in plan.rungs if rung.name not in there])
     return _texts(recorded.film, recorded, files, f"v{number}")
 
 
-def _lists_of_preview(recorded: Recorded, rows: list[Shelved], job_id: int, whole: bool) -> Lists:
+def _lists_of_preview(recorded: RecordedRows, rows: list[StoredArtifact], job_id: int, whole: bool) -> Lists:
     shown = recorded.film if whole else recorded.film.preview()
     if not whole and not shown.prefix:
         return {}
     return _texts(shown, recorded, rows, f"preview/{job_id}")
 
 
-def _texts(film: Film, recorded: Recorded, rows: Iterable[Shelved], folder: str) -> Lists:
+def _texts(film: Film, recorded: RecordedRows, rows: Iterable[StoredArtifact], folder: str) -> Lists:
     """Every list of the film, as it lies in this folder of the video's; its master also as seen from the video's."""
     by_key = {one.kept.key: one for one in rows}
     to_pieces = "../" * (folder.count("/") + 2) + PIECES

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.videos.recorded_facts import dropped_of, plan_of
 from telecine.apps.transcode.videos.status import step_of
 from telecine.engine.queries.inventory import ArtifactCount
@@ -42,7 +42,7 @@ class Quality:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class TranscodeProgress:
     """A job as its owner follows it. `worked` is the time in which somebody worked on it: what was carried on after a
     crash did not take the night in between. `speed` is seconds of film per second of it; it and `eta` are None while
     nobody can tell.
@@ -61,12 +61,12 @@ class Progress:
     warnings: tuple[str, ...] = ()
 
 
-async def progress_of(views: Queries, job_id: int) -> Progress:
+async def progress_of(views: Queries, job_id: int) -> TranscodeProgress:
     """The progress of a job, from what its tasks have recorded."""
     return await progress_of_view(views, await views.job(job_id))
 
 
-async def progress_of_view(views: Queries, job: JobView) -> Progress:
+async def progress_of_view(views: Queries, job: JobView) -> TranscodeProgress:
     """The same, for a job that was read already."""
     plan = await plan_of(views, job.id)
     if plan is None:
@@ -77,7 +77,7 @@ async def progress_of_view(views: Queries, job: JobView) -> Progress:
     share = _share(job, plan, found)
     worked = await views.worked(job.id)
     eta, speed = _pace(job, plan, share, worked)
-    return Progress(
+    return TranscodeProgress(
         job_id=job.id,
         status=job.status,
         step=_step(job),
@@ -92,7 +92,7 @@ async def progress_of_view(views: Queries, job: JobView) -> Progress:
     )
 
 
-def _warnings(plan: Plan, dropped: Mapping[str, str], job: JobView) -> Iterable[str]:
+def _warnings(plan: TranscodePlan, dropped: Mapping[str, str], job: JobView) -> Iterable[str]:
     """Whatever is not as it was asked for, a sentence each."""
     yield from plan.warnings
     for name, why in dropped.items():
@@ -101,13 +101,15 @@ def _warnings(plan: Plan, dropped: Mapping[str, str], job: JobView) -> Iterable[
         yield problem.message
 
 
-def _without_plan(job: JobView) -> Progress:
+def _without_plan(job: JobView) -> TranscodeProgress:
     percent = round(100 * job.progress, 1)
-    return Progress(job_id=job.id, status=job.status, step=_step(job), percent=percent, qualities=(), error=job.error)
+    return TranscodeProgress(
+        job_id=job.id, status=job.status, step=_step(job), percent=percent, qualities=(), error=job.error
+    )
 
 
 def qualities(
-    plan: Plan, counts: Mapping[str, ArtifactCount], dropped: Mapping[str, str], job: JobView
+    plan: TranscodePlan, counts: Mapping[str, ArtifactCount], dropped: Mapping[str, str], job: JobView
 ) -> Iterable[Quality]:
     """Rungs from small to large, then tracks, then what the source is too small for."""
     for rung in plan.rungs:
@@ -119,7 +121,7 @@ def qualities(
 
 
 def _quality(
-    plan: Plan,
+    plan: TranscodePlan,
     about: tuple[str, tuple[int, int] | None],
     count: ArtifactCount | None,
     dropped: Mapping[str, str],
@@ -161,7 +163,7 @@ def _step(job: JobView) -> str | None:
     return None if Status(job.status).is_final else step_of(job.stages)
 
 
-def _share(job: JobView, plan: Plan, found: Iterable[Quality]) -> float:
+def _share(job: JobView, plan: TranscodePlan, found: Iterable[Quality]) -> float:
     """How far the job is. Recorded segments stay done, whatever became of the task that made them."""
     if job.status == Status.COMPLETED:
         return 1.0
@@ -173,7 +175,7 @@ def _share(job: JobView, plan: Plan, found: Iterable[Quality]) -> float:
     return running + (1 - EARLY - ENCODING) * (of.get("verify", 0.0) + of.get("publish", 0.0)) / 2
 
 
-def _pace(job: JobView, plan: Plan, share: float, worked: Millis) -> tuple[Millis | None, float | None]:
+def _pace(job: JobView, plan: TranscodePlan, share: float, worked: Millis) -> tuple[Millis | None, float | None]:
     """How long still, and how fast, from the time that was worked."""
     speed = float(plan.length * SECOND / worked) * share if worked > 0 else None
     if not worked or Status(job.status).is_final or share <= EARLY:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
-from telecine.apps.transcode.plan import Plan
-from telecine.apps.transcode.stages.recorded_rows import STAGES, Recorded, collect, dropped_by
+from telecine.apps.transcode.plan import TranscodePlan
+from telecine.apps.transcode.stages.recorded_rows import STAGES, RecordedRows, collect, dropped_by
 from telecine.apps.transcode.stages.stage_inputs import PLANNERS
 from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.view_models import JobView
 from telecine.errors import NotFound
-from telecine.facts import Shelved
+from telecine.facts import StoredArtifact
 from telecine.media.plain_json import from_plain
 
 
-async def plan_of(views: Queries, job_id: int) -> Plan | None:
+async def plan_of(views: Queries, job_id: int) -> TranscodePlan | None:
     """The plan, once there is one."""
     for stage in reversed(PLANNERS):
         try:
@@ -22,7 +22,7 @@ async def plan_of(views: Queries, job_id: int) -> Plan | None:
         except NotFound:
             continue
         if result:
-            return from_plain(Plan, result)
+            return from_plain(TranscodePlan, result)
     return None
 
 
@@ -35,22 +35,22 @@ async def dropped_of(views: Queries, job: JobView) -> dict[str, str]:
     return dict((packaged or {}).get("dropped") or {})
 
 
-class Recording:
+class RecordedFacts:
     """What one job has recorded, read again and again while it grows: a look costs what is new, not the whole film."""
 
     def __init__(self, views: Queries, job_id: int) -> None:
         self._views = views
         self._job_id = job_id
-        self._known: dict[int, Shelved] = {}
-        self._carried: list[Shelved] = []
-        self._base: tuple[Plan, dict[str, str]] | None = None  # what the rows were last read by
+        self._known: dict[int, StoredArtifact] = {}
+        self._carried: list[StoredArtifact] = []
+        self._base: tuple[TranscodePlan, dict[str, str]] | None = None  # what the rows were last read by
 
     @property
-    def rows(self) -> list[Shelved]:
+    def rows(self) -> list[StoredArtifact]:
         """What the last look has seen."""
         return [*self._known.values(), *self._carried]
 
-    async def look(self) -> Recorded | None:
+    async def look(self) -> RecordedRows | None:
         """The film as it is now; None if there is none yet, or nothing else than at the last look."""
         plan = await plan_of(self._views, self._job_id)
         if plan is None or any(rung.name not in plan.inits for rung in plan.rungs):
@@ -68,7 +68,7 @@ class Recording:
         rows = sorted(self._known.values(), key=lambda one: (one.stage, one.position, one.kept.name))
         return await asyncio.to_thread(collect, plan, rows + self._carried, base[1])
 
-    async def _taken_over(self, plan: Plan, subject: tuple[str, str]) -> list[Shelved]:
+    async def _taken_over(self, plan: TranscodePlan, subject: tuple[str, str]) -> list[StoredArtifact]:
         """Once published they are copies of their rows under this job; before, rows of the version before."""
         if own := await self._views.carried(self._job_id):
             return own

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.spec import parse
 from telecine.apps.transcode.videos.recorded_facts import plan_of
-from telecine.apps.transcode.videos.start import Begun
+from telecine.apps.transcode.videos.start import StartedVideo
 from telecine.engine import Engine, Submission
 from telecine.engine.queries.view_models import SubjectView
 from telecine.errors import BadSpec, NotFound, WrongState
@@ -19,7 +19,7 @@ FIXED = ("source", "sha256", "size", "name")
 
 async def retranscode(
     engine: Engine, video_id: str, wishes: Mapping[str, Json] | None = None, *, priority: int | str = "normal"
-) -> Begun:
+) -> StartedVideo:
     """A new job with the wishes of the last one, but for these. One at a time: `WrongState` while another is open."""
     video = await engine.subjects.get(KIND, video_id)
     last = _last(video)
@@ -44,7 +44,7 @@ async def retranscode(
     )
     if not answer.created:
         raise _busy(answer.job_id)
-    return Begun(answer.job_id, video_id, "submitted")
+    return StartedVideo(answer.job_id, video_id, "submitted")
 
 
 def _busy(job_id: int) -> WrongState:

@@ -69,7 +69,7 @@ def _check_web(source: str, private: tuple[str, ...]) -> None:
         )
 
 
-class Allowing:
+class SourcePolicy:
     """Looks at specs of the transcode flow before they are submitted by strangers."""
 
     def __init__(

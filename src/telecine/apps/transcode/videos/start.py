@@ -27,13 +27,13 @@ How = Literal["submitted", "continued", "opened again", "made before"]
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedVideo:
     job_id: int
     video: str
     how: How
 
 
-async def begin(
+async def start_video(
     engine: Engine,
     spec: TranscodeSpec,
     *,
@@ -41,7 +41,7 @@ async def begin(
     again: bool = False,
     told: Told | None = None,
     priority: int | str = "normal",
-) -> Begun:
+) -> StartedVideo:
     """The job that makes this of that: one that goes on, one that is done already (not with `again`), or a new one.
 
     Of a video that was deleted nothing goes on: its bytes may be gone. A new job brings the video back.
@@ -55,7 +55,7 @@ async def begin(
         found = None  # it was made; one that is still being made goes on
     if found is not None:
         await _find_again(engine, found, spec)
-        return Begun(found.id, video, await _go_on(engine, found))
+        return StartedVideo(found.id, video, await _go_on(engine, found))
     wishes = spec.model_dump(exclude_defaults=True)
     mark = mark_of(spec) if deleted is None else f"{mark_of(spec)}:{deleted}"
     submission = Submission(
@@ -69,14 +69,14 @@ async def begin(
     )
     [answer] = await engine.jobs.submit_many([submission])
     if answer.created:
-        return Begun(answer.job_id, video, "submitted")
+        return StartedVideo(answer.job_id, video, "submitted")
     # Under way by another name of the same file.
     twin = await engine.queries.job(answer.job_id)
     if _is_ending(twin):
         [answer] = await engine.jobs.submit_many([submission._replace(dedupe_key=f"{mark}:{twin.id}")])
-        return Begun(answer.job_id, video, "submitted" if answer.created else "continued")
+        return StartedVideo(answer.job_id, video, "submitted" if answer.created else "continued")
     await _find_again(engine, twin, spec)
-    return Begun(twin.id, twin.subject[1] if twin.subject else video, await _go_on(engine, twin))
+    return StartedVideo(twin.id, twin.subject[1] if twin.subject else video, await _go_on(engine, twin))
 
 
 async def _find_again(engine: Engine, job: JobView, spec: TranscodeSpec) -> None:

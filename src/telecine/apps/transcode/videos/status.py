@@ -45,15 +45,17 @@ def beside(version: int | None, open_job: JobLine | None, newest: JobLine | None
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VideoStep:
     name: str
     status: StepStatus
 
 
-def steps_of(stages: Iterable[StageView]) -> tuple[Step, ...]:
+def steps_of(stages: Iterable[StageView]) -> tuple[VideoStep, ...]:
     """How far each step is, by the stages that it consists of."""
     states = {stage.name: _begun(stage) for stage in stages}
-    return tuple(Step(name, _step([states[part] for part in parts if part in states])) for name, parts in STEPS.items())
+    return tuple(
+        VideoStep(name, _step([states[part] for part in parts if part in states])) for name, parts in STEPS.items()
+    )
 
 
 def _begun(stage: StageView) -> str:

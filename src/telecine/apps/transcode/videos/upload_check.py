@@ -10,7 +10,7 @@ from typing import Any
 from telecine.apps.transcode.settings import bounds_of
 from telecine.errors import ChildFailed, MediaRefused
 from telecine.flow import CHILD
-from telecine.media.limits import Bounds, check_source
+from telecine.media.limits import SourceBounds, check_source
 from telecine.media.orders import Probe, plain_order
 from telecine.media.plain_json import from_plain
 from telecine.media.source import Source
@@ -23,14 +23,14 @@ AT_ONCE = 2
 PROBE_SECONDS = 60.0
 
 
-def looker_of(parts: Parts) -> Looker:
-    return Looker(bounds_of(parts.settings), parts.settings.media_nice, parts.world)
+def looker_of(parts: Parts) -> UploadProbe:
+    return UploadProbe(bounds_of(parts.settings), parts.settings.media_nice, parts.world)
 
 
-class Looker:
+class UploadProbe:
     """Reads the head of a film in a child that can do no harm, a few at a time."""
 
-    def __init__(self, bounds: Bounds, nice: int, world: World) -> None:
+    def __init__(self, bounds: SourceBounds, nice: int, world: World) -> None:
         self._bounds = bounds
         self._nice = nice
         self._world = world

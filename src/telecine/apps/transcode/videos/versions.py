@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable
 
 from telecine.apps.transcode.names import KIND
-from telecine.apps.transcode.plan import Plan
+from telecine.apps.transcode.plan import TranscodePlan
 from telecine.apps.transcode.stages.publish import facts_of
 from telecine.apps.transcode.stages.stage_inputs import PLAN
 from telecine.artifacts import Artifacts
 from telecine.engine import Engine
 from telecine.engine.queries.view_models import SubjectView, VersionView
 from telecine.errors import NotFound, WrongState
-from telecine.facts import Json, Shelved
+from telecine.facts import Json, StoredArtifact
 from telecine.media.plain_json import from_plain
 
 
@@ -55,7 +55,7 @@ def _chosen(video: SubjectView, number: int | None) -> VersionView:
     return found
 
 
-async def _missing(artifacts: Artifacts, files: Iterable[Shelved]) -> set[str]:
+async def _missing(artifacts: Artifacts, files: Iterable[StoredArtifact]) -> set[str]:
     """Files that are not where they were stored. Lists, not single questions: a film has thousands of them."""
     keys = {one.kept.key for one in files if one.kept.key is not None}
     there: set[str] = set()
@@ -64,12 +64,12 @@ async def _missing(artifacts: Artifacts, files: Iterable[Shelved]) -> set[str]:
     return keys - there
 
 
-async def _facts(artifacts: Artifacts, files: list[Shelved]) -> dict[str, Json]:
+async def _facts(artifacts: Artifacts, files: list[StoredArtifact]) -> dict[str, Json]:
     """What publishing that version said about the video."""
     kept = next((one.kept for one in files if one.kept.name == PLAN and one.kept.key is not None), None)
     if kept is None or kept.key is None:
         return {}
-    plan = from_plain(Plan, json.loads(await artifacts.read(kept.key, size=kept.size)))
+    plan = from_plain(TranscodePlan, json.loads(await artifacts.read(kept.key, size=kept.size)))
     sizes: dict[str, int] = {}
     for one in files:
         folder, slash, name = one.kept.name.partition("/")

@@ -8,8 +8,8 @@ from typing import Any
 from telecine.apps.transcode.names import KIND, NAME
 from telecine.apps.transcode.stages.package import MASTER
 from telecine.apps.transcode.stages.pictures import THUMBS
-from telecine.apps.transcode.videos.progress import Progress, progress_of_view
-from telecine.apps.transcode.videos.status import Step, VideoStatus, beside, status_of, steps_of
+from telecine.apps.transcode.videos.progress import TranscodeProgress, progress_of_view
+from telecine.apps.transcode.videos.status import VideoStatus, VideoStep, beside, status_of, steps_of
 from telecine.engine import Engine
 from telecine.engine.queries.query_operations import Queries
 from telecine.engine.queries.subjects import cursor_after
@@ -19,7 +19,7 @@ from telecine.facts import Instant, Json, Status
 
 POSTER = "poster.jpg"
 # A list by status is sieved: so many are looked at for one page, which may then be short.
-MOST_LOOKED_AT = 2_000
+MAX_LOOKED_AT = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,8 @@ class VideoPage(Video):
     source: str | None = None
     versions: tuple[VersionView, ...] = ()
     jobs: tuple[JobLine, ...] = ()
-    progress: Progress | None = None
-    steps: tuple[Step, ...] = ()
+    progress: TranscodeProgress | None = None
+    steps: tuple[VideoStep, ...] = ()
     claim: str | None = None
     workers: tuple[str, ...] = ()
     master: str | None = None
@@ -83,7 +83,7 @@ async def videos_of(
             if len(found) == limit and line is not page.items[-1]:
                 return Page(tuple(found), cursor_after(line))
         cursor, looked_at = page.next, looked_at + len(page.items)
-        if len(found) == limit or cursor is None or looked_at >= MOST_LOOKED_AT:
+        if len(found) == limit or cursor is None or looked_at >= MAX_LOOKED_AT:
             return Page(tuple(found), cursor)
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from telecine.apps.transcode.spec import parse
-from telecine.apps.transcode.videos.start import begin
-from telecine.apps.transcode.videos.upload_check import Looker, looker_of
+from telecine.apps.transcode.videos.start import start_video
+from telecine.apps.transcode.videos.upload_check import UploadProbe, looker_of
 from telecine.errors import LockHeld, MediaRefused, Refused
 from telecine.facts import MINUTE
 from telecine.json_text import is_storable
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
 SHARE = 5  # at most one part in so many of the time is spent on looking
-MOST_FILES = 100_000
-MOST_DEPTH = 16
+MAX_FILES = 100_000
+MAX_DEPTH = 16
 BATCH = 500
 TOUCH_SECONDS = 6 * 3_600.0
 FILMS = {
@@ -40,14 +40,14 @@ FILMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WatchedFile:
     """A file, and what changes when somebody writes to it."""
 
     path: str
     identity: str
 
 
-def films_in(folder: Path) -> Iterator[Found]:
+def films_in(folder: Path) -> Iterator[WatchedFile]:
     """Films below the folder, by their names. Hidden ones and links are none; half a download has another ending."""
     waiting, seen = [(str(folder), 0)], 0
     while waiting:
@@ -58,23 +58,23 @@ def films_in(folder: Path) -> Iterator[Found]:
             continue  # gone meanwhile, or not ours to read
         for entry in entries:
             seen += 1
-            if entry.name.startswith(".") or seen > MOST_FILES:
+            if entry.name.startswith(".") or seen > MAX_FILES:
                 continue
             try:
-                if entry.is_dir(follow_symlinks=False) and depth < MOST_DEPTH:
+                if entry.is_dir(follow_symlinks=False) and depth < MAX_DEPTH:
                     waiting.append((entry.path, depth + 1))
                 elif Path(entry.name).suffix.lower() in FILMS and entry.is_file(follow_symlinks=False):
                     facts = entry.stat(follow_symlinks=False)
                     if facts.st_size:
-                        yield Found(entry.path, f"{facts.st_size}-{facts.st_mtime_ns}")
+                        yield WatchedFile(entry.path, f"{facts.st_size}-{facts.st_mtime_ns}")
             except OSError:
                 continue
 
 
-class Watcher:
+class FolderWatcher:
     """Looks after one folder."""
 
-    def __init__(self, parts: Parts, folder: Path, looker: Looker) -> None:
+    def __init__(self, parts: Parts, folder: Path, looker: UploadProbe) -> None:
         self.folder = folder.resolve()
         self._engine = parts.engine
         self._mono = parts.world.mono
@@ -103,7 +103,7 @@ class Watcher:
                     self._known[one.path] = one.identity
         return count
 
-    async def _remember(self, found: list[Found]) -> None:
+    async def _remember(self, found: list[WatchedFile]) -> None:
         """Say a few times a day what is still there, so that it is not forgotten."""
         if self._mono() < self._touch_at:
             return
@@ -112,7 +112,7 @@ class Watcher:
             await self._watched.touch(paths[start : start + BATCH])
         self._touch_at = self._mono() + TOUCH_SECONDS
 
-    def _settled(self, found: list[Found]) -> list[Found]:
+    def _settled(self, found: list[WatchedFile]) -> list[WatchedFile]:
         """Those that nobody knows and that have not changed for long enough."""
         now = self._mono()
         before, self._since = self._since, {}
@@ -128,17 +128,17 @@ class Watcher:
             and self._can_be_named(one)
         ]
 
-    def _can_be_named(self, one: Found) -> bool:
+    def _can_be_named(self, one: WatchedFile) -> bool:
         if is_storable(one.path):
             return True
         log.warning("a film is left alone, since its name is no text: %r", one.path)
         self._known[one.path] = one.identity
         return False
 
-    async def _take(self, one: Found) -> bool:
+    async def _take(self, one: WatchedFile) -> bool:
         try:
             await self._look_into(one)
-            begun = await begin(self._engine, parse({"source": one.path}))
+            begun = await start_video(self._engine, parse({"source": one.path}))
         except OSError as error:
             if not isinstance(error, FileNotFoundError):  # whoever may not read it says so until he is started anew
                 log.warning("%s is not taken: %s", one.path, error.strerror)
@@ -154,7 +154,7 @@ class Watcher:
         await self._watched.put(one.path, one.identity, job_id=begun.job_id, subject_id=begun.video)
         return True
 
-    async def _look_into(self, one: Found) -> None:
+    async def _look_into(self, one: WatchedFile) -> None:
         handle = await asyncio.to_thread(os.open, one.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             await self._looker(handle, os.fstat(handle).st_size)
@@ -172,7 +172,7 @@ class Watcher:
 async def watching(parts: Parts) -> AsyncIterator[None]:
     """Look after the folders of the settings while the body runs."""
     looker = looker_of(parts)
-    watchers = [Watcher(parts, Path(folder), looker) for folder in parts.settings.watch]
+    watchers = [FolderWatcher(parts, Path(folder), looker) for folder in parts.settings.watch]
     duties = [asyncio.create_task(_attend(parts, one), name=f"watch {one.folder}") for one in watchers]
     try:
         yield
@@ -182,7 +182,7 @@ async def watching(parts: Parts) -> AsyncIterator[None]:
         await asyncio.gather(*duties, return_exceptions=True)
 
 
-async def _attend(parts: Parts, watcher: Watcher) -> None:
+async def _attend(parts: Parts, watcher: FolderWatcher) -> None:
     locks, world = make_locks(parts), parts.world
     name = f"telecine/watch:{world.machine.hostname}:{watcher.folder}"[:250]
     while True:
@@ -192,7 +192,7 @@ async def _attend(parts: Parts, watcher: Watcher) -> None:
         await asyncio.sleep(LOOK_SECONDS * (0.75 + 0.5 * world.dice.random()))
 
 
-async def _look_on(parts: Parts, watcher: Watcher) -> None:
+async def _look_on(parts: Parts, watcher: FolderWatcher) -> None:
     """While the lock is ours; each look that succeeds says so, since this ends only when one fails."""
     mono = parts.world.mono
     while True:

@@ -16,16 +16,16 @@ from av.error import FFmpegError
 from av.video.frame import VideoFrame
 
 from telecine.media.child.encode.encoder import Encoder, black, timing_of
-from telecine.media.child.encode.segments import Segments
+from telecine.media.child.encode.segments import SegmentWriter
 from telecine.media.child.error_report import reason
 from telecine.media.child.pictures.deinterlace import deinterlaced
-from telecine.media.child.pictures.frames import Frames
+from telecine.media.child.pictures.frames import FrameSelector
 from telecine.media.child.pictures.scale import Scaler
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.sandbox import lockdown
 from telecine.media.ladders.encoder_families import family_of
-from telecine.media.mp4.boxes import Damaged
-from telecine.media.orders import EncodeVideo, Rung, Timing, Wanted
+from telecine.media.mp4.boxes import DamagedBoxes
+from telecine.media.orders import EncodeVideo, MissingSegments, Rung, Timing
 
 _WARM_FRAMES = 3
 # An encoder that gets several pictures in a row finds its own memory in the caches (decision 0013). They wait in memory
@@ -34,17 +34,17 @@ _IN_A_ROW = 8
 _WAITING_BYTES = 48 << 20
 
 
-def run(order: EncodeVideo, talk: Talk) -> Mapping[str, Any]:
+def run(order: EncodeVideo, talk: ChildSession) -> Mapping[str, Any]:
     """Every closed segment is said at once; a rung that fails is said and left, and the others go on."""
     works = [_Work(wanted, order, talk) for wanted in order.wanted if wanted.segments]
     if not works:
         return {"frames": 0, "failed": []}
     chunk = _Chunk(order, talk, works)
     first, last = min(work.first for work in works), max(work.last for work in works)
-    frames = Frames(order, talk, first, last)
+    frames = FrameSelector(order, talk, first, last)
     pictures: Iterable[tuple[range, VideoFrame]] = frames
     if order.picture.interlaced:
-        frames = Frames(order, talk, order.first, order.first + len(order.times))
+        frames = FrameSelector(order, talk, order.first, order.first + len(order.times))
         pictures = deinterlaced(frames, order.limits.threads)
     for numbers, picture in pictures:
         if wanted := range(max(first, numbers.start), min(last, numbers.stop)):
@@ -79,21 +79,21 @@ def warm_up_encoders(rungs: Iterable[Rung], threads: int) -> None:
             for number in range(_WARM_FRAMES):
                 encoder.encode(black(small), number)
             encoder.finish()
-        except (FFmpegError, Refused):
+        except (FFmpegError, OrderRefused):
             continue  # the order itself will meet this again, and tell
 
 
 class _Chunk:
     """Hands each frame to the rungs that lack it."""
 
-    def __init__(self, order: EncodeVideo, talk: Talk, works: Sequence[_Work]) -> None:
+    def __init__(self, order: EncodeVideo, talk: ChildSession, works: Sequence[_Work]) -> None:
         self._order = order
         self._talk = talk
         self._works = {work.rung.name: work for work in works}
         self._scaler: Scaler | None = None
         self._waiting: dict[str, list[tuple[range, VideoFrame]]] = {}
         self._turns = 0
-        self.failed: dict[str, Refused] = {}
+        self.failed: dict[str, OrderRefused] = {}
         self.frames = 0
 
     def take(self, numbers: range, frame: VideoFrame) -> None:
@@ -143,14 +143,16 @@ class _Chunk:
     def _give(self, work: _Work, numbers: range, picture: VideoFrame) -> None:
         try:
             work.take(numbers, picture)
-        except (FFmpegError, Damaged, Refused) as error:
+        except (FFmpegError, DamagedBoxes, OrderRefused) as error:
             self._fail(work.rung, error)
 
     def _fail(self, rung: Rung, error: Exception) -> None:
         if lockdown.is_out_of_memory(error, self._order.limits.memory):
             raise error  # the limit is the whole child's
         told = (
-            error if isinstance(error, Refused) else Refused("encoder_failed", f"the encoder failed: {reason(error)}")
+            error
+            if isinstance(error, OrderRefused)
+            else OrderRefused("encoder_failed", f"the encoder failed: {reason(error)}")
         )
         self.failed[rung.name] = told
         self._works[rung.name].abandon()
@@ -160,7 +162,7 @@ class _Chunk:
 class _Work:
     """What one rung still lacks, as lives of its encoder."""
 
-    def __init__(self, wanted: Wanted, order: EncodeVideo, talk: Talk) -> None:
+    def __init__(self, wanted: MissingSegments, order: EncodeVideo, talk: ChildSession) -> None:
         self.rung = wanted.rung
         self._wanted = wanted
         self._timing = order.timing
@@ -168,7 +170,7 @@ class _Work:
         self._talk = talk
         self._runs = runs(wanted.segments, order.timing)
         self._encoder: Encoder | None = None
-        self._segments: Segments | None = None
+        self._segments: SegmentWriter | None = None
         self.first, self.last = self._runs[0].start, self._runs[-1].stop
 
     def lacks(self, numbers: range) -> bool:
@@ -189,24 +191,24 @@ class _Work:
         run = self._runs[0]
         if self._encoder is None or self._segments is None:
             if number != run.start:
-                raise Refused("frame_mismatch", f"{self.rung.name} begins at {number}, not at {run.start}")
+                raise OrderRefused("frame_mismatch", f"{self.rung.name} begins at {number}, not at {run.start}")
             segment = number // self._timing.per_segment
             self._encoder = Encoder(self.rung, self._timing, segment=segment, threads=self._threads)
-            self._segments = Segments(self._wanted, self._timing, self._talk, segment)
+            self._segments = SegmentWriter(self._wanted, self._timing, self._talk, segment)
         self._keep(self._encoder.encode(picture, number), self._encoder, self._segments)
         if number == run.stop - 1:
             self._keep(self._encoder.finish(), self._encoder, self._segments)
             self._end_life(self._segments)
 
-    def _keep(self, fragments: list[bytes], encoder: Encoder, segments: Segments) -> None:
+    def _keep(self, fragments: list[bytes], encoder: Encoder, segments: SegmentWriter) -> None:
         for fragment in fragments:
             segments.add(fragment, encoder.init)
 
-    def _end_life(self, segments: Segments) -> None:
+    def _end_life(self, segments: SegmentWriter) -> None:
         run = self._runs.pop(0)
         expected = -(-run.stop // self._timing.per_segment)
         if segments.next != expected:
-            raise Refused("segment_mismatch", f"{self.rung.name} ended before segment {expected}")
+            raise OrderRefused("segment_mismatch", f"{self.rung.name} ended before segment {expected}")
         self._encoder = self._segments = None
 
 
@@ -230,7 +232,7 @@ def runs(segments: Sequence[int], timing: Timing) -> list[range]:
     return found
 
 
-def _tell_damage(frames: Frames, talk: Talk) -> None:
+def _tell_damage(frames: FrameSelector, talk: ChildSession) -> None:
     if frames.damaged or frames.corrupt:
         talk.note(f"the decoder refused {frames.damaged} packets and calls {frames.corrupt} frames corrupt")
     if frames.mended:

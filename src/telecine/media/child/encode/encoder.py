@@ -17,8 +17,8 @@ from av.video.stream import VideoStream
 
 from telecine.media.child.encode import muxer
 from telecine.media.child.error_report import reason
-from telecine.media.child.protocol import Refused
-from telecine.media.ladders.encoder_families import Family, UnknownFamily, family_of, options_for
+from telecine.media.child.protocol import OrderRefused
+from telecine.media.ladders.encoder_families import EncoderFamily, UnknownFamily, family_of, options_for
 from telecine.media.mp4.decode_times import decode_times
 from telecine.media.orders import Rung, Timing
 
@@ -34,7 +34,7 @@ class Encoder:
         self._tick = 1 / timing.rate
         self._step = timing.step
         self._group: list[Packet[Any]] = []  # a keyframe, which is muxed already, and what follows it
-        self._sink = muxer.Sink()
+        self._sink = muxer.MuxerOutput()
         fragment = segment * (timing.per_segment // timing.gop) + 1
         self._container: OutputContainer = av.open(
             self._sink,
@@ -66,7 +66,7 @@ class Encoder:
         self._container.close()
         last = self._sink.taken()
         if not self._sink.is_empty:
-            raise Refused("muxer_failed", "the muxer ended in the middle of a fragment")
+            raise OrderRefused("muxer_failed", "the muxer ended in the middle of a fragment")
         return last
 
     def _take(self, packets: Iterable[Packet[Any]]) -> None:
@@ -85,14 +85,14 @@ class Encoder:
         try:
             times = decode_times(shown, self._step)
         except ValueError as error:
-            raise Refused("encoder_failed", f"{self.rung.name}: {error}", permanent=True) from error
+            raise OrderRefused("encoder_failed", f"{self.rung.name}: {error}", permanent=True) from error
         ends = [*times[1:], min(shown) + len(group) * self._step]
         for packet, begin, end in zip(group[1:], times[1:], ends[1:], strict=True):
             self._mux(packet, begin, end - begin)
 
     def _shown(self, packet: Packet[Any]) -> int:
         if packet.pts is None:
-            raise Refused("encoder_failed", f"{self.rung.name}: a picture came without its time")
+            raise OrderRefused("encoder_failed", f"{self.rung.name}: a picture came without its time")
         return int(packet.pts * packet.time_base / self._tick) * self._step
 
     def _mux(self, packet: Packet[Any], decoded: int, duration: int) -> None:
@@ -108,22 +108,22 @@ class Encoder:
                 family.codec, rate=timing.rate, options=options_for(self.rung, timing.gop)
             )
         except (FFmpegError, ValueError) as error:
-            raise Refused("encoder_missing", f"this machine has no encoder {family.codec}") from error
+            raise OrderRefused("encoder_missing", f"this machine has no encoder {family.codec}") from error
         if not isinstance(stream, VideoStream):
-            raise Refused("encoder_missing", f"{family.codec} does not encode pictures")
+            raise OrderRefused("encoder_missing", f"{family.codec} does not encode pictures")
         self._describe(stream.codec_context, family, threads)
         try:
             stream.codec_context.open()
         except FFmpegError as error:
-            raise Refused(
+            raise OrderRefused(
                 "encoder_failed", f"{family.codec} does not open for {self.rung.name}: {reason(error)}"
             ) from error
         if stream.codec_context.options:
             unknown = ", ".join(stream.codec_context.options)
-            raise Refused("unknown_option", f"{family.codec} has no option {unknown}", permanent=True)
+            raise OrderRefused("unknown_option", f"{family.codec} has no option {unknown}", permanent=True)
         return stream
 
-    def _describe(self, context: VideoCodecContext, family: Family, threads: int) -> None:
+    def _describe(self, context: VideoCodecContext, family: EncoderFamily, threads: int) -> None:
         context.width, context.height = self.rung.width, self.rung.height
         context.pix_fmt = family.pixels
         context.time_base = self._tick
@@ -151,8 +151,8 @@ def black(rung: Rung) -> VideoFrame:
     return frame
 
 
-def _family(rung: Rung) -> Family:
+def _family(rung: Rung) -> EncoderFamily:
     try:
         return family_of(rung)
     except UnknownFamily as error:
-        raise Refused("encoder_missing", str(error), permanent=True) from error
+        raise OrderRefused("encoder_missing", str(error), permanent=True) from error

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from telecine.media.child.encode.encoder import Encoder, black, timing_of
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.mp4.boxes import read_init
 from telecine.media.orders import Init, MakeInits, Rung
 
 
-def run(order: MakeInits, talk: Talk) -> Mapping[str, Any]:
+def run(order: MakeInits, talk: ChildSession) -> Mapping[str, Any]:
     """Say an `Init` for each; an encoder that cannot open fails the plan, not the hundredth chunk."""
     for rung in order.rungs:
         talk.init(kept(talk.scratch, rung.name, video_init(rung, order)))
@@ -42,7 +42,7 @@ def video_init(rung: Rung, order: MakeInits) -> bytes:
     encoder.encode(black(rung), 0)
     encoder.finish()
     if encoder.init is None:
-        raise Refused("muxer_failed", f"no init came for {rung.name}")
+        raise OrderRefused("muxer_failed", f"no init came for {rung.name}")
     return encoder.init
 
 

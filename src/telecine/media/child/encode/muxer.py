@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 
 _FLAGS = (
     "cmaf",  # no edit list and no delay per chunk: a fragment's first sample is shown at its tfdt
@@ -34,7 +34,7 @@ def options(*, timescale: int, fragment: int, edits: bool = False, discontinuous
     }
 
 
-class Sink:
+class MuxerOutput:
     """What the muxer writes into. It can only `write`: with `seek`, FFmpeg would go back and patch."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Sink:
             return None
         size, kind = struct.unpack_from(">I4s", self._rest)
         if size < 8:
-            raise Refused("muxer_failed", f"the muxer wrote a box {kind!r} of {size} bytes")
+            raise OrderRefused("muxer_failed", f"the muxer wrote a box {kind!r} of {size} bytes")
         if len(self._rest) < size:
             return None
         box = bytes(self._rest[:size])
@@ -82,4 +82,4 @@ class Sink:
             self._fragments.append(self._moof + box)
             self._moof = b""
         else:
-            raise Refused("muxer_failed", f"the muxer wrote a box {kind!r} where none belongs")
+            raise OrderRefused("muxer_failed", f"the muxer wrote a box {kind!r} where none belongs")

@@ -7,9 +7,9 @@ import os
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.mp4.boxes import Fragment, InitFacts, fragments, read_init
-from telecine.media.orders import Segment, Timing, Wanted
+from telecine.media.orders import MissingSegments, Segment, Timing
 
 
 @dataclass(slots=True)
@@ -27,10 +27,10 @@ class _Open:
         return sum(part.frames for part in self.parts)
 
 
-class Segments:
+class SegmentWriter:
     """Writes the segments of one rung from `first` on."""
 
-    def __init__(self, wanted: Wanted, timing: Timing, talk: Talk, first: int) -> None:
+    def __init__(self, wanted: MissingSegments, timing: Timing, talk: ChildSession, first: int) -> None:
         self._wanted = wanted
         self._timing = timing
         self._talk = talk
@@ -64,10 +64,10 @@ class Segments:
     def _init(self, init: bytes | None) -> InitFacts:
         if self._facts is None:
             if init is None:
-                raise Refused("muxer_failed", "a fragment came before its init")
+                raise OrderRefused("muxer_failed", "a fragment came before its init")
             found = hashlib.sha256(init).hexdigest()
             if self._wanted.init not in (None, found):
-                raise Refused(
+                raise OrderRefused(
                     "init_mismatch",
                     f"the encoder of {self._wanted.rung.name} makes the init {found[:12]}, "
                     f"but the plan has {str(self._wanted.init)[:12]}: its segments would not fit",
@@ -135,7 +135,7 @@ def check(parts: list[Fragment], timing: Timing, number: int, rung: str) -> None
         else None
     )  # fmt: skip
     if wrong:
-        raise Refused("segment_mismatch", f"segment {number} of {rung} has {wrong} than planned: {_told(shown)}")
+        raise OrderRefused("segment_mismatch", f"segment {number} of {rung} has {wrong} than planned: {_told(shown)}")
 
 
 def _told(shown: list[int]) -> str:

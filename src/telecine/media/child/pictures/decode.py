@@ -10,27 +10,27 @@ import av.logging
 from av.container import InputContainer
 
 from telecine.media.child.error_report import reason
-from telecine.media.child.ffmpeg_log import Complaints
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.ffmpeg_log import FfmpegLog
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.source import open_source
 from telecine.media.orders import Decode
 
 
-def run(order: Decode, talk: Talk) -> Mapping[str, Any]:
+def run(order: Decode, talk: ChildSession) -> Mapping[str, Any]:
     """How many files and frames were found right. The first that is wrong ends it, with its name."""
     done = 0
     for name, frames in zip(order.files, order.frames, strict=True):
         fault = _fault(name, frames, order, talk)
         if fault:
-            raise Refused("decode_failed", f"{name}: {fault}")
+            raise OrderRefused("decode_failed", f"{name}: {fault}")
         done += frames
         talk.progress(done)
     return {"files": len(order.files), "frames": done}
 
 
-def _fault(name: str, frames: int, order: Decode, talk: Talk) -> str | None:
+def _fault(name: str, frames: int, order: Decode, talk: ChildSession) -> str | None:
     """What is wrong with this file."""
-    with Complaints(av.logging.WARNING) as complaints:
+    with FfmpegLog(av.logging.WARNING) as complaints:
         try:
             with open_source.open_made(talk.scratch / name) as container:
                 found = _decoded(container, order.limits.threads)

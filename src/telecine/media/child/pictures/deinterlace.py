@@ -16,7 +16,7 @@ from av.error import EOFError as NoMore
 from av.filter import Graph
 from av.video.frame import VideoFrame
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 
 Shown = tuple[range, VideoFrame]
 
@@ -69,7 +69,7 @@ class _Filters:
         self._graph.push(None)
         yield from self._come_out()
         if self._inside:
-            raise Refused("filter_failed", f"the deinterlacer kept {len(self._inside)} frames")
+            raise OrderRefused("filter_failed", f"the deinterlacer kept {len(self._inside)} frames")
 
     def _come_out(self) -> Iterator[Shown]:
         while self._inside:
@@ -80,7 +80,9 @@ class _Filters:
             assert isinstance(frame, VideoFrame)
             expected = self._put - len(self._inside)
             if frame.time != expected:
-                raise Refused("filter_failed", f"the deinterlacer made frame {frame.time} where {expected} belongs")
+                raise OrderRefused(
+                    "filter_failed", f"the deinterlacer made frame {frame.time} where {expected} belongs"
+                )
             yield self._inside.popleft(), frame
 
 

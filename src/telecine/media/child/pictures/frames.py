@@ -24,17 +24,17 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.source.open_source import demuxed, is_damage, open_source, prepare, stream_of
 from telecine.media.orders import EncodeVideo
 
 _FURTHER_BACK = 2  # keyframes before the nearest one: more would be hours of decoding for one frame
 
 
-class Frames:
+class FrameSelector:
     """Decodes `[first, last)` of the film, in numbers of output frames."""
 
-    def __init__(self, order: EncodeVideo, talk: Talk, first: int, last: int) -> None:
+    def __init__(self, order: EncodeVideo, talk: ChildSession, first: int, last: int) -> None:
         self._order = order
         self._talk = talk
         self._at = first - order.first
@@ -73,7 +73,7 @@ class Frames:
             if frame.pts is None or frame.pts < wanted:
                 self._before = frame
                 if self._at > began and not self._order.drops:
-                    raise Refused(
+                    raise OrderRefused(
                         "frame_mismatch", f"the source has a frame at {frame.pts} that its index lacks", permanent=True
                     )
                 continue
@@ -110,7 +110,7 @@ class Frames:
         with closing(open_source(self._talk, self._order.format)) as container:
             stream = stream_of(container, self._order.picture.stream)
             if not isinstance(stream, VideoStream):
-                raise Refused("source_changed", f"stream {stream.index} is no picture any more", permanent=True)
+                raise OrderRefused("source_changed", f"stream {stream.index} is no picture any more", permanent=True)
             prepare(stream, self._order.limits.threads)
             try:
                 self._seek(container, stream, back)
@@ -156,7 +156,7 @@ class Frames:
         """How many keys back the last way is; one more than there are means the beginning."""
         return min(_FURTHER_BACK, self._nearest() + 1)
 
-    def _missing(self) -> Refused:
+    def _missing(self) -> OrderRefused:
         number, time = self._order.first + self._at, self._order.times[self._at]
         seconds = float(number / self._order.timing.rate)
         found = f"frame {number} of the film (at {seconds:.2f} s, {time} on the source's clock) cannot be decoded"
@@ -166,4 +166,4 @@ class Frames:
             if self._order.mend
             else "repair the file, or take what can be decoded with --damaged warn"
         )
-        return Refused("frame_mismatch", f"{found}{hint}; {what_to_do}", permanent=True)
+        return OrderRefused("frame_mismatch", f"{found}{hint}; {what_to_do}", permanent=True)

@@ -14,7 +14,7 @@ _MATRIX = struct.Struct("=9i")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Rotation:
     """First swap left and right if `mirrored`, then turn by `rotation` degrees clockwise."""
 
     rotation: int = 0
@@ -22,13 +22,13 @@ class Turn:
     exact: bool = True
 
 
-def of_frame(frame: VideoFrame) -> Turn:
+def of_frame(frame: VideoFrame) -> Rotation:
     """FFmpeg hands the container's matrix on to each decoded frame; PyAV itself turns nothing."""
     matrix = of_kind(frame, Type.DISPLAYMATRIX)
-    return Turn() if matrix is None else of_matrix(_MATRIX.unpack(matrix[: _MATRIX.size]))
+    return Rotation() if matrix is None else of_matrix(_MATRIX.unpack(matrix[: _MATRIX.size]))
 
 
-def of_matrix(matrix: tuple[int, ...]) -> Turn:
+def of_matrix(matrix: tuple[int, ...]) -> Rotation:
     """`matrix` is (a, b, u, c, d, v, x, y, w): the point (x, y) is shown at (a·x + c·y, b·x + d·y), y downwards."""
     a, b, _, c, d = matrix[:5]
     mirrored = a * d - b * c < 0
@@ -36,5 +36,5 @@ def of_matrix(matrix: tuple[int, ...]) -> Turn:
         a, b = -a, -b
     exact = not (a and b)
     if abs(a) >= abs(b):
-        return Turn(180 if a < 0 else 0, mirrored, exact)
-    return Turn(270 if b < 0 else 90, mirrored, exact)
+        return Rotation(180 if a < 0 else 0, mirrored, exact)
+    return Rotation(270 if b < 0 else 90, mirrored, exact)

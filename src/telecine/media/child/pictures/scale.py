@@ -25,7 +25,7 @@ from av.filter.context import FilterContext
 from av.video.frame import VideoFrame
 
 from telecine.media import colour, tone_map
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.ladders.encoder_families import family_of
 from telecine.media.orders import Rung
 from telecine.media.source import Picture
@@ -76,9 +76,9 @@ class Scaler:
         self._graph.push(None)
         yield from self._come_out()
         if any(self._inside):
-            raise Refused("filter_failed", f"the filters kept {len(self._inside[0])} frames")
+            raise OrderRefused("filter_failed", f"the filters kept {len(self._inside[0])} frames")
         if any(_pulled(sink) for sink in self._sinks):
-            raise Refused("filter_failed", "the filters made a frame of their own after the last")
+            raise OrderRefused("filter_failed", "the filters made a frame of their own after the last")
 
     def _come_out(self) -> Iterator[tuple[Rung, range, VideoFrame]]:
         """No more than went in: to ask a sink that is empty costs an exception, for each frame of each rung.
@@ -89,7 +89,9 @@ class Scaler:
             while waiting and (frame := _pulled(sink)):
                 numbers = waiting.popleft()
                 if frame.time != numbers.start:
-                    raise Refused("filter_failed", f"the filters made frame {frame.time} where {numbers.start} belongs")
+                    raise OrderRefused(
+                        "filter_failed", f"the filters made frame {frame.time} where {numbers.start} belongs"
+                    )
                 yield rung, numbers, frame
 
     def _head(self, frame: VideoFrame) -> FilterContext:

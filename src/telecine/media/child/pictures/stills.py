@@ -15,7 +15,7 @@ from av.video.frame import VideoFrame
 
 from telecine.media.child.error_report import reason
 from telecine.media.child.pictures import jpeg
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.source import open_source
 from telecine.media.orders import MakePoster, MakeSprites, Still
 
@@ -26,7 +26,7 @@ _BLACK, _WHITE, _FLAT = 20.0, 235.0, 10.0  # mean and deviation of luma, 0 to 25
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PosterScore:
     """What a picture is worth as a poster."""
 
     light: float  # mean of luma
@@ -47,9 +47,9 @@ class Look:
         return self.detail * (1 - abs(self.light - 128) / 256)
 
 
-def poster(order: MakePoster, talk: Talk) -> Mapping[str, Any]:
+def poster(order: MakePoster, talk: ChildSession) -> Mapping[str, Any]:
     """The files, which candidate it is, and why."""
-    looks: dict[int, Look] = {}
+    looks: dict[int, PosterScore] = {}
     best: tuple[tuple[bool, float], int, VideoFrame] | None = None
     for number, still in enumerate(order.stills):
         frame = _candidate(still, talk)
@@ -60,7 +60,7 @@ def poster(order: MakePoster, talk: Talk) -> Mapping[str, Any]:
                 best = (rank, number, frame)
         talk.progress(number + 1)
     if best is None:
-        raise Refused("no_picture", "none of the candidates for the poster can be decoded")
+        raise OrderRefused("no_picture", "none of the candidates for the poster can be decoded")
     _, chosen, frame = best
     return {
         "files": _written_posters(frame, order.width, talk),
@@ -70,10 +70,10 @@ def poster(order: MakePoster, talk: Talk) -> Mapping[str, Any]:
     }
 
 
-def sprites(order: MakeSprites, talk: Talk) -> Mapping[str, Any]:
+def sprites(order: MakeSprites, talk: ChildSession) -> Mapping[str, Any]:
     """The sheets, in order."""
     if order.width % 2 or order.height % 2:
-        raise Refused("bad_order", f"sprites of {order.width}×{order.height}: both must be even", permanent=True)
+        raise OrderRefused("bad_order", f"sprites of {order.width}×{order.height}: both must be even", permanent=True)
     files = []
     for number, stills in enumerate(_sheets(order)):
         sheet = _Sheet(order, len(stills))
@@ -89,7 +89,7 @@ def warm_up(order: MakePoster | MakeSprites) -> None:
     jpeg.encoded(jpeg.scaled(VideoFrame(16, 16, "yuv420p"), 16, 16), _POSTER_QUALITY)
 
 
-def first_frame(still: Still, talk: Talk) -> VideoFrame:
+def first_frame(still: Still, talk: ChildSession) -> VideoFrame:
     """The keyframe that the file begins with. What follows it may be cut away."""
     try:
         with open_source.open_made(talk.scratch / still.file) as container:
@@ -100,10 +100,12 @@ def first_frame(still: Still, talk: Talk) -> VideoFrame:
             found: VideoFrame = frames[0]
             return found
     except (av.error.FFmpegError, IndexError, StopIteration) as error:
-        raise Refused("no_picture", f"no picture can be decoded at {float(still.at):.3f} s: {reason(error)}") from error
+        raise OrderRefused(
+            "no_picture", f"no picture can be decoded at {float(still.at):.3f} s: {reason(error)}"
+        ) from error
 
 
-def looked_at(frame: VideoFrame) -> Look:
+def looked_at(frame: VideoFrame) -> PosterScore:
     """Measure a small copy of it."""
     width = min(_LOOKED_AT, frame.width)
     small = jpeg.scaled(frame, jpeg.even(width), jpeg.even(frame.height * width / frame.width))
@@ -113,25 +115,25 @@ def looked_at(frame: VideoFrame) -> Look:
     square = sum(map(int.__mul__, pixels, pixels)) / len(pixels)
     across = sum(sum(map(abs, map(sub, row[1:], row))) for row in rows)
     down = sum(sum(map(abs, map(sub, lower, upper))) for upper, lower in pairwise(rows))
-    return Look(light, math.sqrt(max(0.0, square - light * light)), (across + down) / (2 * len(pixels)))
+    return PosterScore(light, math.sqrt(max(0.0, square - light * light)), (across + down) / (2 * len(pixels)))
 
 
-def _candidate(still: Still, talk: Talk) -> VideoFrame | None:
+def _candidate(still: Still, talk: ChildSession) -> VideoFrame | None:
     try:
         return first_frame(still, talk)
-    except Refused as refused:
+    except OrderRefused as refused:
         talk.note(refused.message)
         return None
 
 
-def _why(chosen: int, looks: Mapping[int, Look]) -> str:
+def _why(chosen: int, looks: Mapping[int, PosterScore]) -> str:
     faults = [f"{number}: {look.fault}" for number, look in looks.items() if look.fault]
     look = looks[chosen]
     said = f"most detail ({look.detail:.1f}) of {len(looks)} candidates, light {look.light:.0f}"
     return f"{said}; left out {', '.join(faults)}" if faults and look.fault is None else said
 
 
-def _written_posters(frame: VideoFrame, most: int, talk: Talk) -> list[dict[str, Any]]:
+def _written_posters(frame: VideoFrame, most: int, talk: ChildSession) -> list[dict[str, Any]]:
     width = min(most, frame.width)
     sizes = {POSTER: width, POSTER_SMALL: width / 2}
     return [
@@ -145,7 +147,7 @@ def _written_posters(frame: VideoFrame, most: int, talk: Talk) -> list[dict[str,
     ]
 
 
-def _written(name: str, frame: VideoFrame, quality: int, talk: Talk) -> dict[str, Any]:
+def _written(name: str, frame: VideoFrame, quality: int, talk: ChildSession) -> dict[str, Any]:
     data = jpeg.encoded(frame, quality)
     (talk.scratch / name).write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from telecine.media.child.protocol import Talk
-from telecine.media.orders import Limits
+from telecine.media.child.protocol import ChildSession
+from telecine.media.orders import ChildLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,10 @@ class Canary:
     tcp: int | None = None
     udp: int | None = None
     unix: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ChildLimits = field(default_factory=ChildLimits)
 
 
-def run(order: Canary, talk: Talk) -> Mapping[str, Any]:
+def run(order: Canary, talk: ChildSession) -> Mapping[str, Any]:
     """For each thing that was tried: why it was refused; None: it was done."""
     tries: dict[str, Callable[[], object]] = {
         "scratch": lambda: (talk.scratch / "canary").write_bytes(b"mine"),  # this one must go

@@ -20,10 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.sandbox import landlock, seccomp
 from telecine.media.ladders.encoder_families import FAMILIES
-from telecine.media.orders import Limits
+from telecine.media.orders import ChildLimits
 from telecine.media.sandbox_layers import LANDLOCK_TCP_SINCE
 
 _PR_SET_PDEATHSIG = 1
@@ -130,7 +130,7 @@ def _families(order: Any) -> set[str]:
     return {rung.family for rung in rungs if rung.family in FAMILIES}
 
 
-def _limit(limits: Limits, *, address_space: bool, namespaced: bool) -> Iterator[str]:
+def _limit(limits: ChildLimits, *, address_space: bool, namespaced: bool) -> Iterator[str]:
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 - not on every system
@@ -154,4 +154,4 @@ def _limit(limits: Limits, *, address_space: bool, namespaced: bool) -> Iterator
 
 
 def _out_of_time(number: int, frame: object) -> None:
-    raise Refused("out_of_cpu_time", "the limit of CPU time for this order is used up")
+    raise OrderRefused("out_of_cpu_time", "the limit of CPU time for this order is used up")

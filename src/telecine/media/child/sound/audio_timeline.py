@@ -14,7 +14,7 @@ from av.container import InputContainer
 from av.filter import Graph
 
 from telecine.media.child.error_report import reason
-from telecine.media.child.protocol import Talk
+from telecine.media.child.protocol import ChildSession
 from telecine.media.child.sound.downmix import TARGETS, pan
 from telecine.media.child.source import open_source
 
@@ -26,7 +26,7 @@ _TOLD = 5  # broken packets that are noted one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tape:
+class AudioRange:
     """What is wanted: so many samples, from PTS `start` on."""
 
     start: int
@@ -40,7 +40,7 @@ class Tape:
         return round((pts - self.start) * self.time_base * self.rate)
 
 
-def blocks(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[AudioFrame]:
+def blocks(frames: Iterator[AudioFrame], tape: AudioRange) -> Iterator[AudioFrame]:
     """The tape in frames of 1024 samples, the last one shorter; stamped with the running count."""
     fifo = AudioFifo()
     made = 0
@@ -54,13 +54,13 @@ def blocks(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[AudioFrame]:
             return
 
 
-class Hearing:
+class AudioTimeline:
     """Every frame of the stream. A broken packet leaves a gap, a broken file an early end: both are noted and counted.
 
     A track that was cut out of a longer one begins and ends in mid-frame: a few broken packets there are no damage.
     """
 
-    def __init__(self, container: InputContainer, stream: Any, talk: Talk) -> None:
+    def __init__(self, container: InputContainer, stream: Any, talk: ChildSession) -> None:
         self._container = container
         self._stream = stream
         self._talk = talk
@@ -109,7 +109,7 @@ class Hearing:
         self._talk.note(f"audio stream {self._stream.index} {what}")
 
 
-def _pieces(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[AudioFrame]:
+def _pieces(frames: Iterator[AudioFrame], tape: AudioRange) -> Iterator[AudioFrame]:
     """Sound and silence in turn, without a gap; may be longer than the tape."""
     at = 0
     for run, frame in _runs(frames, tape):
@@ -125,7 +125,7 @@ def _pieces(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[AudioFrame]:
     yield from _silence(tape, tape.samples - at)
 
 
-def _runs(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[tuple[_Run, AudioFrame | None]]:
+def _runs(frames: Iterator[AudioFrame], tape: AudioRange) -> Iterator[tuple[_Run, AudioFrame | None]]:
     """Each frame with the run that it belongs to, and a None at the end of every run."""
     run: _Run | None = None
     for frame in frames:
@@ -141,7 +141,7 @@ def _runs(frames: Iterator[AudioFrame], tape: Tape) -> Iterator[tuple[_Run, Audi
 class _Run:
     """Frames of one kind that follow on each other, and the filters that turn them into the tape's kind."""
 
-    def __init__(self, first: AudioFrame, tape: Tape) -> None:
+    def __init__(self, first: AudioFrame, tape: AudioRange) -> None:
         self.begin = None if first.pts is None else tape.position(first.pts)
         self.is_new = True
         self.skip = 0  # samples that lie before what is on the tape already
@@ -188,7 +188,7 @@ def _kind(frame: AudioFrame) -> tuple[str, str, int]:
     return frame.format.name, frame.layout.name, frame.sample_rate
 
 
-def _graph(frame: AudioFrame, tape: Tape) -> Graph:
+def _graph(frame: AudioFrame, tape: AudioRange) -> Graph:
     format, layout, rate = _kind(frame)
     graph = Graph()
     graph.threads = 1
@@ -217,7 +217,7 @@ def _without(frame: AudioFrame, samples: int) -> AudioFrame:
     return rest
 
 
-def _silence(tape: Tape, samples: int) -> Iterator[AudioFrame]:
+def _silence(tape: AudioRange, samples: int) -> Iterator[AudioFrame]:
     while samples > 0:
         count = min(samples, _SILENCE)
         frame = AudioFrame(format="fltp", layout=TARGETS[tape.channels][0], samples=count)

@@ -17,22 +17,22 @@ import av
 from av.audio.frame import AudioFrame
 from av.packet import Packet
 
-from telecine.media.child.encode.muxer import Sink, options
-from telecine.media.child.protocol import Refused, Talk
-from telecine.media.child.sound.audio_timeline import BLOCK, Hearing, Tape, blocks
+from telecine.media.child.encode.muxer import MuxerOutput, options
+from telecine.media.child.protocol import ChildSession, OrderRefused
+from telecine.media.child.sound.audio_timeline import BLOCK, AudioRange, AudioTimeline, blocks
 from telecine.media.child.sound.downmix import TARGETS
 from telecine.media.child.source import open_source
-from telecine.media.orders import EncodeAudio, Segment, Track
+from telecine.media.orders import AudioTrackOrder, EncodeAudio, Segment
 
 _BITEXACT = 1 << 23  # of a codec: no version of the encoder in the stream
 
 
-def run(order: EncodeAudio, talk: Talk) -> Mapping[str, Any]:
+def run(order: EncodeAudio, talk: ChildSession) -> Mapping[str, Any]:
     """Say each missing segment as it closes; at last how many there are, of how many samples.
 
     `damaged` packets of the source cannot be decoded: there is silence instead.
     """
-    tape = Tape(
+    tape = AudioRange(
         start=order.start,
         time_base=order.sound.time_base,
         rate=order.track.sample_rate,
@@ -46,7 +46,7 @@ def run(order: EncodeAudio, talk: Talk) -> Mapping[str, Any]:
         with open_source.open_source(talk, order.format) as container:
             stream = open_source.stream_of(container, order.sound.stream)
             open_source.prepare(stream, order.limits.threads)
-            hearing = Hearing(container, stream, talk)
+            hearing = AudioTimeline(container, stream, talk)
             for number, packets in _segments(_packets(hearing, order, tape, talk), borders, last=missing[-1]):
                 if number in missing:
                     talk.may_close(order.track.name)
@@ -67,7 +67,7 @@ def warm_up(order: EncodeAudio) -> None:
     audio_init(order.track)
 
 
-def audio_init(track: Track) -> bytes:
+def audio_init(track: AudioTrackOrder) -> bytes:
     """The init segment of a track: of silence, so that it is the same for every source."""
     with _Encoder(track) as encoder:
         silence = _silent(track)
@@ -82,7 +82,7 @@ def frame_borders(borders: Sequence[Fraction], samples: int, rate: int) -> list[
     """
     total = -(-samples // BLOCK) + 1
     if total < len(borders):
-        raise Refused("bad_order", f"{len(borders)} segments of {total} AAC frames", permanent=True)
+        raise OrderRefused("bad_order", f"{len(borders)} segments of {total} AAC frames", permanent=True)
     firsts = [0]
     for number, border in enumerate(borders[1:], start=1):
         nearest = round((border * rate + BLOCK) / BLOCK)
@@ -90,7 +90,7 @@ def frame_borders(borders: Sequence[Fraction], samples: int, rate: int) -> list[
     return [*firsts, total]
 
 
-def _packets(hearing: Hearing, order: EncodeAudio, tape: Tape, talk: Talk) -> Iterator[Packet[Any]]:
+def _packets(hearing: AudioTimeline, order: EncodeAudio, tape: AudioRange, talk: ChildSession) -> Iterator[Packet[Any]]:
     """The encoded track, packet by packet."""
     heard = 0
     with _Encoder(order.track) as encoder:
@@ -106,7 +106,7 @@ def _counted(frames: Iterator[AudioFrame], order: EncodeAudio) -> Iterator[Audio
     first = next(frames, None)
     if first is None:
         message = f"audio stream {order.sound.stream} has no sound that can be decoded"
-        raise Refused("no_sound", message, permanent=True)
+        raise OrderRefused("no_sound", message, permanent=True)
     yield first
     yield from frames
 
@@ -126,11 +126,11 @@ def _segments(
                 return
             number, mine = number + 1, []
     if held != borders[-1]:
-        raise Refused("encoder_failed", f"the encoder gave {held} AAC frames instead of {borders[-1]}")
+        raise OrderRefused("encoder_failed", f"the encoder gave {held} AAC frames instead of {borders[-1]}")
     yield number, mine
 
 
-def _written(track: Track, number: int, packets: Sequence[Packet[Any]], folder: Path) -> Segment:
+def _written(track: AudioTrackOrder, number: int, packets: Sequence[Packet[Any]], folder: Path) -> Segment:
     """The segment as a file, whole and flushed before it is said."""
     data = _muxed(track, number, packets)
     path = folder / f"{track.name}_{number:05d}.m4s"
@@ -154,9 +154,9 @@ def _written(track: Track, number: int, packets: Sequence[Packet[Any]], folder: 
     )
 
 
-def _muxed(track: Track, number: int, packets: Sequence[Packet[Any]]) -> bytes:
+def _muxed(track: AudioTrackOrder, number: int, packets: Sequence[Packet[Any]]) -> bytes:
     """One moof and mdat, by a muxer that lives for this segment only."""
-    sink = Sink()
+    sink = MuxerOutput()
     how = options(timescale=track.sample_rate, fragment=number + 1)
     with av.open(sink, "w", format="mp4", container_options=how) as out:
         stream = out.add_stream_from_template(packets[0].stream)
@@ -164,11 +164,13 @@ def _muxed(track: Track, number: int, packets: Sequence[Packet[Any]]) -> bytes:
             out.mux(_copied(packet, stream, track))
     fragments = sink.taken()
     if len(fragments) != 1:
-        raise Refused("muxer_failed", f"the muxer made {len(fragments)} fragments of segment {number} of {track.name}")
+        raise OrderRefused(
+            "muxer_failed", f"the muxer made {len(fragments)} fragments of segment {number} of {track.name}"
+        )
     return fragments[0]
 
 
-def _copied(packet: Packet[Any], stream: Any, track: Track) -> Packet[Any]:
+def _copied(packet: Packet[Any], stream: Any, track: AudioTrackOrder) -> Packet[Any]:
     copy: Packet[Any] = Packet(bytes(packet))
     copy.stream = stream
     copy.time_base = Fraction(1, track.sample_rate)
@@ -183,8 +185,8 @@ def _shifted(pts: int | None) -> int:
     return pts + BLOCK
 
 
-def _silent(track: Track) -> Iterator[AudioFrame]:
-    tape = Tape(
+def _silent(track: AudioTrackOrder) -> Iterator[AudioFrame]:
+    tape = AudioRange(
         start=0,
         time_base=Fraction(1, track.sample_rate),
         rate=track.sample_rate,
@@ -197,8 +199,8 @@ def _silent(track: Track) -> Iterator[AudioFrame]:
 class _Encoder:
     """AAC-LC, and the muxer whose stream it belongs to."""
 
-    def __init__(self, track: Track) -> None:
-        self._sink = Sink()
+    def __init__(self, track: AudioTrackOrder) -> None:
+        self._sink = MuxerOutput()
         how = options(timescale=track.sample_rate, fragment=1, edits=True, discontinuous=False)
         self._out = av.open(self._sink, "w", format="mp4", container_options=how)
         self._stream: Any = self._out.add_stream("aac", rate=track.sample_rate, layout=TARGETS[track.channels][0])
@@ -222,5 +224,5 @@ class _Encoder:
         self._out.mux(first)
         self._out.close()
         if self._sink.init is None:
-            raise Refused("muxer_failed", "the muxer wrote no init for a track")
+            raise OrderRefused("muxer_failed", "the muxer wrote no init for a track")
         return self._sink.init

@@ -11,9 +11,9 @@ import struct
 from av.sidedata.sidedata import Type
 from av.video.frame import VideoFrame
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.source.file_kinds import boxes, sample_entries
-from telecine.media.child.source.reader import Reader
+from telecine.media.child.source.reader import SourceReader
 from telecine.media.child.source.side_data import of_kind
 
 _RECORDS = frozenset({b"dvcC", b"dvvC", b"dvwC"})
@@ -25,7 +25,7 @@ _NOT_COMPATIBLE = 0
 _RPU = 2  # rpu_type of Dolby Vision
 
 
-def refuse_record(head: bytes, source: Reader) -> None:
+def refuse_record(head: bytes, source: SourceReader) -> None:
     """Refuse an MP4 whose configuration record says so, before FFmpeg sees it."""
     for _, first, last in sample_entries(head, source):
         for kind, begin, _ in boxes(source, first + _VISUAL_ENTRY, last):
@@ -61,8 +61,8 @@ def is_ipt(metadata: bytes | None) -> bool:
     return vdr_rpu_profile == 0 and bool(is_full_range)
 
 
-def refusal(profile: int) -> Refused:
-    return Refused(
+def refusal(profile: int) -> OrderRefused:
+    return OrderRefused(
         "dolby_vision",
         f"the pictures are Dolby Vision profile {profile}, which only a Dolby Vision screen can show: "
         "export the source as HDR10, HLG, SDR or Dolby Vision profile 8",

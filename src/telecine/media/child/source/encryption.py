@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from av.stream import Stream
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.source import open_source
 from telecine.media.child.source.file_kinds import sample_entries, ts_packets
-from telecine.media.child.source.reader import Reader
+from telecine.media.child.source.reader import SourceReader
 
 _ENTRIES = frozenset({b"encv", b"enca", b"enct", b"drms", b"drmi", b"drmt"})
 
 
-def refusal() -> Refused:
-    return Refused("encrypted", "the file is encrypted, and only its owner has the key", permanent=True)
+def refusal() -> OrderRefused:
+    return OrderRefused("encrypted", "the file is encrypted, and only its owner has the key", permanent=True)
 
 
-def refuse_locked_bytes(head: bytes, source: Reader) -> None:
+def refuse_locked_bytes(head: bytes, source: SourceReader) -> None:
     """Before FFmpeg sees it: scrambled transport streams and encrypted MP4 tracks."""
     if _scrambled(head):
         raise refusal()

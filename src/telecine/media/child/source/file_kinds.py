@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from telecine.media.child.source.reader import Reader
+from telecine.media.child.source.reader import SourceReader
 
 _TS_PACKET = 188
 _UNKNOWN_RIFF = 0xFFFF_0000
@@ -41,7 +41,7 @@ def ts_packets(head: bytes) -> list[bytes]:
     return whole if len(whole) >= 3 and all(one[0] == 0x47 for one in whole) else []
 
 
-def missing_bytes(source: Reader) -> int:
+def missing_bytes(source: SourceReader) -> int:
     """How many bytes a file lacks by its own account: a download that broke off, even between two packets."""
     source.seek(0)
     head = source.read(_TS_PACKET * 3)
@@ -78,14 +78,14 @@ def _vint(data: bytes) -> tuple[int | None, int]:
     return (None if value == (1 << 7 * width) - 1 else value), width
 
 
-def _boxes_end(source: Reader) -> int:
+def _boxes_end(source: SourceReader) -> int:
     end = 0
     for _, _, last in boxes(source, 0, None):
         end = last
     return end
 
 
-def boxes(source: Reader, start: int, end: int | None) -> Iterator[tuple[bytes, int, int]]:
+def boxes(source: SourceReader, start: int, end: int | None) -> Iterator[tuple[bytes, int, int]]:
     """Type, begin and end of the content of each box between these places. `end` None: to the end of the file."""
     limit = source.size if end is None else end
     for _ in range(_MOST_BOXES):
@@ -104,13 +104,13 @@ def boxes(source: Reader, start: int, end: int | None) -> Iterator[tuple[bytes, 
         start += size
 
 
-def sample_entries(head: bytes, source: Reader) -> Iterator[tuple[bytes, int, int]]:
+def sample_entries(head: bytes, source: SourceReader) -> Iterator[tuple[bytes, int, int]]:
     """Type, begin and end of the content of each sample entry of an MP4; none of any other file."""
     if head[4:8] in _FILE_HEADS:
         yield from _entries_within(source, 0, source.size)
 
 
-def _entries_within(source: Reader, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+def _entries_within(source: SourceReader, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
     for kind, first, last in boxes(source, start, end):
         if kind in _AROUND_ENTRIES:
             yield from _entries_within(source, first, last)

@@ -13,13 +13,13 @@ from typing import Any
 import av.error
 from av.video.frame import VideoFrame
 
-from telecine.media.child.protocol import Talk
+from telecine.media.child.protocol import ChildSession
 from telecine.media.child.source import open_source
 
 _AFTER = 16  # frames behind the keyframe: decoders hold back no more
 
 
-def first_frames(talk: Talk, format: str, index: int) -> Iterator[VideoFrame]:
+def first_frames(talk: ChildSession, format: str, index: int) -> Iterator[VideoFrame]:
     """All that can be decoded, from the beginning on. The caller stops when it has seen enough."""
     with open_source.open_source(talk, format) as container:
         stream: Any = open_source.stream_of(container, index)

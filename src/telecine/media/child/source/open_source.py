@@ -19,8 +19,8 @@ from av.container import InputContainer
 from av.packet import Packet
 from av.stream import Stream
 
-from telecine.media.child.protocol import Refused, Talk
-from telecine.media.child.source.reader import Descriptor, Reader
+from telecine.media.child.protocol import ChildSession, OrderRefused
+from telecine.media.child.source.reader import FileSource, SourceReader
 
 
 def _names(text: str) -> frozenset[str]:
@@ -56,7 +56,7 @@ _OPTIONS: Mapping[str, str] = {
 _ALL_MICROSECONDS = 10**13
 
 
-def open_source(talk: Talk, format: str | None, *, thorough: bool = False, **options: str) -> InputContainer:
+def open_source(talk: ChildSession, format: str | None, *, thorough: bool = False, **options: str) -> InputContainer:
     """The source of this order, opened by the demuxer of `Source.format`; None: find out which.
 
     `thorough`: all of it is read first, so that tracks are known which begin in the middle of the file.
@@ -69,7 +69,7 @@ def open_source(talk: Talk, format: str | None, *, thorough: bool = False, **opt
     return container
 
 
-def _whole(talk: Talk, options: Mapping[str, str]) -> dict[str, str]:
+def _whole(talk: ChildSession, options: Mapping[str, str]) -> dict[str, str]:
     """Without `nobuffer` the demuxer would keep every packet in memory that it has seen."""
     flags = f"{options.get('fflags', '')}+nobuffer"
     return {"probesize": str(talk.size + 1), "analyzeduration": str(_ALL_MICROSECONDS), "fflags": flags}
@@ -84,17 +84,19 @@ def rewind(container: InputContainer) -> None:
             context.flush_buffers()
 
 
-def _known(talk: Talk, format: str | None, options: Mapping[str, str]) -> InputContainer:
+def _known(talk: ChildSession, format: str | None, options: Mapping[str, str]) -> InputContainer:
     name = None if format is None else format.split(",", maxsplit=1)[0]
     if name is not None and name not in DEMUXERS:
-        raise Refused("not_media", f"files of the kind {name!r} are not read", permanent=True)
+        raise OrderRefused("not_media", f"files of the kind {name!r} are not read", permanent=True)
     talk.source.seek(0)
     try:
         return _opened(talk.source, name, options)
     except av.error.InvalidDataError as error:
         if name is None:
             raise
-        raise Refused("damaged", f"the file cannot be opened as {name}: its head is damaged", permanent=True) from error
+        raise OrderRefused(
+            "damaged", f"the file cannot be opened as {name}: its head is damaged", permanent=True
+        ) from error
 
 
 @contextmanager
@@ -102,13 +104,13 @@ def open_made(path: Path) -> Iterator[InputContainer]:
     """An MP4 file in the scratch folder, that we made ourselves."""
     handle = os.open(path, os.O_RDONLY)
     try:
-        with _opened(Reader(Descriptor(handle)), "mov", {}) as container:
+        with _opened(SourceReader(FileSource(handle)), "mov", {}) as container:
             yield container
     finally:
         os.close(handle)
 
 
-def _opened(reader: Reader, format: str | None, options: Mapping[str, str]) -> InputContainer:
+def _opened(reader: SourceReader, format: str | None, options: Mapping[str, str]) -> InputContainer:
     container: InputContainer = av.open(
         reader,
         "r",
@@ -128,7 +130,7 @@ def decoder_is_allowed(stream: Stream) -> bool:
 def prepare(stream: Stream, threads: int = 1) -> None:
     """Let this stream be decoded, with so many threads."""
     if not decoder_is_allowed(stream):
-        raise Refused("unsupported", f"{codec_name(stream)} is not decoded", permanent=True)
+        raise OrderRefused("unsupported", f"{codec_name(stream)} is not decoded", permanent=True)
     if not stream.codec_context.is_open:  # else an earlier pass over the file has opened it
         stream.codec_context.thread_count = threads
         stream.codec_context.thread_type = ThreadType.NONE if threads == 1 else ThreadType.AUTO
@@ -167,9 +169,9 @@ def is_damage(error: av.error.FFmpegError) -> bool:
 def stream_of(container: InputContainer, index: int) -> Stream:
     """The stream that a probe has chosen; the file may not have changed since."""
     if index >= len(container.streams):
-        raise Refused("source_changed", f"the source has no stream {index} any more", permanent=True)
+        raise OrderRefused("source_changed", f"the source has no stream {index} any more", permanent=True)
     return container.streams[index]
 
 
 def _nothing_else(url: str, flags: int, options: Mapping[str, str]) -> NoReturn:
-    raise Refused("unsupported", "the file refers to other files, and these are not opened", permanent=True)
+    raise OrderRefused("unsupported", "the file refers to other files, and these are not opened", permanent=True)

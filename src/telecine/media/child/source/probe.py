@@ -15,9 +15,9 @@ from av.container import InputContainer
 from av.stream import Disposition, Stream
 from av.video.frame import VideoFrame
 
-from telecine.media.child.ffmpeg_log import Complaints
+from telecine.media.child.ffmpeg_log import FfmpegLog
 from telecine.media.child.pictures import rotation
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.source import dolby_vision, open_source
 from telecine.media.child.source.encryption import refusal, refuse_locked_bytes, refuse_locked_streams
 from telecine.media.child.source.file_kinds import kind_of
@@ -36,13 +36,13 @@ _PICTURE_CODECS = frozenset({"mjpeg", "png", "bmp", "webp", "gif", "tiff"})
 _UNSPECIFIED = 2
 
 
-def run(order: Probe, talk: Talk) -> Mapping[str, Any]:
+def run(order: Probe, talk: ChildSession) -> Mapping[str, Any]:
     """A `Source`, plain."""
     found: Mapping[str, Any] = to_plain(_probed(talk, thorough=order.thorough))
     return found
 
 
-def _probed(talk: Talk, *, thorough: bool = False) -> Source:
+def _probed(talk: ChildSession, *, thorough: bool = False) -> Source:
     talk.source.seek(0)
     head = _read(talk, _HEAD)
     refuse_locked_bytes(head, talk.source)
@@ -53,9 +53,11 @@ def _probed(talk: Talk, *, thorough: bool = False) -> Source:
         sounds = tuple(_sounds(container, warnings))
         damage = () if picture is not None else tuple(_broken_promises(container))
         if damage and not sounds:
-            raise Refused("damaged", f"{damage[0]}: repair the file", permanent=True)
+            raise OrderRefused("damaged", f"{damage[0]}: repair the file", permanent=True)
         if picture is None and not sounds:
-            raise Refused("no_streams", "the file holds neither video nor audio that can be decoded", permanent=True)
+            raise OrderRefused(
+                "no_streams", "the file holds neither video nor audio that can be decoded", permanent=True
+            )
         name = container.format.name.split(",")[0]
         # Sound alone is read from its beginning, always; only a clock that may jump has to be put right first.
         seekable = name in open_source.SEEKABLE or (picture is None and name not in open_source.JUMPING)
@@ -93,7 +95,7 @@ def _is_copyable(container: InputContainer, picture: Picture) -> bool:
     return open_source.decoder_name(container.streams[picture.stream]) in copyable()
 
 
-def _read(talk: Talk, length: int) -> bytes:
+def _read(talk: ChildSession, length: int) -> bytes:
     parts: list[bytes] = []
     while length and (part := talk.source.read(length)):
         parts.append(part)
@@ -101,8 +103,8 @@ def _read(talk: Talk, length: int) -> bytes:
     return b"".join(parts)
 
 
-def _opened(talk: Talk, head: bytes, *, thorough: bool) -> InputContainer:
-    with Complaints(av.logging.ERROR) as complaints:
+def _opened(talk: ChildSession, head: bytes, *, thorough: bool) -> InputContainer:
+    with FfmpegLog(av.logging.ERROR) as complaints:
         try:
             return open_source.open_source(talk, None, thorough=thorough)
         except (av.error.FFmpegError, ValueError) as error:
@@ -111,25 +113,27 @@ def _opened(talk: Talk, head: bytes, *, thorough: bool) -> InputContainer:
             raise _unreadable(head, complaints.lines) from error
 
 
-def _unreadable(head: bytes, said: Sequence[str]) -> Refused:
+def _unreadable(head: bytes, said: Sequence[str]) -> OrderRefused:
     kind = kind_of(head)
     if kind is None:
-        return Refused("not_media", "this is not a video or audio file that can be read", permanent=True)
+        return OrderRefused("not_media", "this is not a video or audio file that can be read", permanent=True)
     why = f" ({said[0]})" if said else ""
-    return Refused("damaged", f"the file looks like {kind}, but its head is damaged or missing{why}", permanent=True)
+    return OrderRefused(
+        "damaged", f"the file looks like {kind}, but its head is damaged or missing{why}", permanent=True
+    )
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------
 
 
-def _picture(container: InputContainer, talk: Talk) -> tuple[Picture | None, list[str]]:
+def _picture(container: InputContainer, talk: ChildSession) -> tuple[Picture | None, list[str]]:
     """The best stream that really gives frames. A film whose pictures cannot be decoded is not taken for sound."""
     warnings: list[str] = []
-    fault: Refused | None = None
+    fault: OrderRefused | None = None
     for nth, stream in enumerate(_candidates(container)):
         if not open_source.decoder_is_allowed(stream):
             message = f"its video stream {stream.index} is {open_source.codec_name(stream)}, which is not decoded"
-            fault = fault or Refused("unsupported", message, permanent=True)
+            fault = fault or OrderRefused("unsupported", message, permanent=True)
             continue
         # Seeking to the start may skip the first frames of a transport stream, or fail: each stream is read anew.
         again = open_source.open_source(talk, container.format.name) if nth else container
@@ -139,7 +143,7 @@ def _picture(container: InputContainer, talk: Talk) -> tuple[Picture | None, lis
             return _described(mine, seen.frames, warnings), warnings
         if seen.packets:
             message = f"no frame of its video stream {stream.index} can be decoded"
-            fault = fault or Refused("damaged", message, permanent=True)
+            fault = fault or OrderRefused("damaged", message, permanent=True)
         elif not _is_promised(stream):
             warnings.append(f"video stream {stream.index} is empty")
     if fault is not None:

@@ -21,7 +21,7 @@ class SourceFailed(OSError):
     """Bytes that the source is said to have did not come."""
 
 
-class Bytes(Protocol):
+class ByteSource(Protocol):
     """Where bytes come from."""
 
     size: int
@@ -30,7 +30,7 @@ class Bytes(Protocol):
         """Up to `length` bytes; none only at the end."""
 
 
-class Descriptor:
+class FileSource:
     """A file that the worker has opened for us. Never moves its offset: others may share it."""
 
     def __init__(self, descriptor: int) -> None:
@@ -42,7 +42,7 @@ class Descriptor:
         return os.pread(self._descriptor, length, start)
 
 
-class Asked:
+class RangeSource:
     """Ranges that the worker brings: a request is (start, length), the reply its length and the bytes."""
 
     def __init__(self, descriptor: int, size: int) -> None:
@@ -89,10 +89,10 @@ class Asked:
         return read
 
 
-class Reader:
+class SourceReader:
     """A seekable binary reader, as FFmpeg wants it."""
 
-    def __init__(self, source: Bytes) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._at = 0
         self.size = source.size

@@ -21,8 +21,8 @@ from av.container import InputContainer
 from av.packet import Packet
 
 from telecine.media.child.error_report import reason
-from telecine.media.child.ffmpeg_log import Complaints
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.ffmpeg_log import FfmpegLog
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.source import open_source
 from telecine.media.child.source.aac_header import MAX_PACKETS, core_rate, header_of
 from telecine.media.child.source.file_kinds import missing_bytes
@@ -34,7 +34,7 @@ from telecine.media.child.timing.leap_report import MAX_TOLD, describe_leap
 from telecine.media.child.timing.retiming import retimed, with_decode_times
 from telecine.media.child.timing.splices import Splices, find_splices
 from telecine.media.child.timing.stream_clock import StreamClock
-from telecine.media.child.timing.track_times import Track
+from telecine.media.child.timing.track_times import StreamTimes
 from telecine.media.orders import LATE_STREAMS, Remux
 
 REMUXED = "remuxed.mkv"
@@ -49,7 +49,7 @@ def copyable() -> frozenset[str]:
         return frozenset(out.supported_codecs - {"rawvideo"})
 
 
-def run(order: Remux, talk: Talk) -> Mapping[str, Any]:
+def run(order: Remux, talk: ChildSession) -> Mapping[str, Any]:
     """Where the file lies, which stream became which, and what had to be mended."""
     with SourcePasses(order, talk) as passes:
         return _run(passes)
@@ -61,7 +61,7 @@ def _run(passes: SourcePasses) -> Mapping[str, Any]:
     clocks = _clocks(passes)
     damaged = _copied(passes, clocks)
     if all(clock.is_empty for clock in clocks.values()):
-        raise Refused("damaged", "nothing of the file can be read", permanent=True)
+        raise OrderRefused("damaged", "nothing of the file can be read", permanent=True)
     splices = Splices() if order.format in _TIMELESS else find_splices({n: one.track for n, one in clocks.items()})
     for index, clock in clocks.items():
         clock.cuts = splices.cuts.get(index, ())
@@ -115,7 +115,7 @@ def _clocks(
         for index in order.streams:
             stream = open_source.stream_of(source, index)
             clocks[index] = StreamClock(
-                track=Track(stream.time_base or Fraction(1, 90_000), stream.type == "video"),
+                track=StreamTimes(stream.time_base or Fraction(1, 90_000), stream.type == "video"),
                 is_timeless=order.format in _TIMELESS,
                 times=with_decode_times((times or {}).get(index, {})),
                 cuts=splices.cuts.get(index, ()) if splices is not None else (),
@@ -141,7 +141,7 @@ def _copied_once(passes: SourcePasses, clocks: Mapping[int, StreamClock], *, rec
     broken: list[av.error.FFmpegError] = []
     late: list[bool] = []
     with (
-        Complaints(av.logging.ERROR) as complaints,
+        FfmpegLog(av.logging.ERROR) as complaints,
         passes.opened() as source,
         av.open(str(path), "w", format="matroska", container_options=_MUXER) as out,
     ):

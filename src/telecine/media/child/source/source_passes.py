@@ -9,7 +9,7 @@ from typing import Self
 
 from av.container import InputContainer
 
-from telecine.media.child.protocol import Talk
+from telecine.media.child.protocol import ChildSession
 from telecine.media.child.source import open_source
 from telecine.media.orders import Remux
 
@@ -17,7 +17,7 @@ from telecine.media.orders import Remux
 class SourcePasses:
     """The source of a remux, as often as it is needed."""
 
-    def __init__(self, order: Remux, talk: Talk) -> None:
+    def __init__(self, order: Remux, talk: ChildSession) -> None:
         self.order = order
         self.talk = talk
         self.headers: dict[int, bytes] = {}  # of streams whose container has lost it

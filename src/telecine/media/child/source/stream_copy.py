@@ -10,7 +10,7 @@ from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
 from av.packet import Packet
 
-from telecine.media.child.protocol import Refused
+from telecine.media.child.protocol import OrderRefused
 from telecine.media.child.source import open_source
 
 _MAX_DRIFT = 2  # frames that a stream's times may be off before they count as a gap
@@ -85,7 +85,7 @@ def add_stream(out: Any, stream: Any, *, can_hold: bool) -> CopiedStream | Recod
         target = RecodedStream(out, stream)
     else:
         message = f"{open_source.codec_name(stream)} cannot be copied into a file in which one can seek"
-        raise Refused("unsupported", message, permanent=True)
+        raise OrderRefused("unsupported", message, permanent=True)
     for name in ("language", "title"):
         if name in stream.metadata:
             target.stream.metadata[name] = stream.metadata[name]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice, pairwise
 from typing import Any
 
-from telecine.media.child.protocol import Talk
+from telecine.media.child.protocol import ChildSession
 from telecine.media.child.source import open_source
 from telecine.media.child.source.head import first_frames
 
@@ -22,7 +22,7 @@ def is_suspicious(stream: Any, *, ascends: bool) -> bool:
     return ascends and open_source.codec_name(stream) in REORDERED and bool(stream.codec_context.has_b_frames)
 
 
-def is_shown_in_order(talk: Talk, format: str, index: int) -> bool:
+def is_shown_in_order(talk: ChildSession, format: str, index: int) -> bool:
     """Decodes the first frames of this stream to see."""
     times = [frame.pts for frame in islice(first_frames(talk, format, index), _FRAMES) if frame.pts is not None]
     return all(before < after for before, after in pairwise(times))

@@ -18,13 +18,13 @@ _SLICE_HEAD = 32  # bytes: more than the fields that are read can take
 _WITH_CHROMA = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})  # profiles
 
 
-class Field(NamedTuple):
+class CodedField(NamedTuple):
     """A coded picture that is one field."""
 
     frame_number: int
     is_bottom: bool
 
-    def completes(self, first: Field) -> bool:
+    def completes(self, first: CodedField) -> bool:
         """Is it the second field of the frame that `first` begins?"""
         return self.frame_number == first.frame_number and self.is_bottom != first.is_bottom
 
@@ -80,12 +80,12 @@ class FieldReader:
             for nal in _after_start_codes(self.extradata):
                 self._learn(nal)
 
-    def of_packet(self, packet: Packet[Any]) -> Field | None:
+    def of_packet(self, packet: Packet[Any]) -> CodedField | None:
         """The field that this packet begins with; None: a frame. Most streams have none, and cost nothing here."""
         may_be = packet.is_keyframe or any(sps.has_fields for sps in self._sps.values())
         return self.read(bytes(packet)) if may_be else None
 
-    def read(self, data: bytes) -> Field | None:
+    def read(self, data: bytes) -> CodedField | None:
         """The field at the start of this packet; None: it is a frame, or not understood."""
         for nal in _measured(data, self._length) if self._length else _after_start_codes(data):
             if nal[0] & 31 in (_SLICE, _IDR):
@@ -109,7 +109,7 @@ class FieldReader:
             number = bits.unsigned()
             self._pps[number] = bits.unsigned()
 
-    def _slice(self, nal: bytes) -> Field | None:
+    def _slice(self, nal: bytes) -> CodedField | None:
         bits = _Bits(nal)
         bits.skip_unsigned(2)  # first macroblock, type
         sps = self._sps.get(self._pps.get(bits.unsigned(), -1))
@@ -118,7 +118,7 @@ class FieldReader:
         if sps.has_planes:
             bits.read(2)
         frame_number = bits.read(sps.frame_number_bits)
-        return Field(frame_number, bool(bits.read(1))) if bits.read(1) else None
+        return CodedField(frame_number, bool(bits.read(1))) if bits.read(1) else None
 
 
 class FieldCount:
@@ -126,7 +126,7 @@ class FieldCount:
 
     def __init__(self, extradata: bytes) -> None:
         self._reader = FieldReader(extradata)
-        self._first: Field | None = None
+        self._first: CodedField | None = None
         self.seconds = 0
 
     def add(self, packet: Packet[Any]) -> None:
@@ -141,7 +141,7 @@ class FieldPairs:
 
     def __init__(self, extradata: bytes) -> None:
         self._reader = FieldReader(extradata)
-        self._waiting: tuple[Packet[Any], Field] | None = None
+        self._waiting: tuple[Packet[Any], CodedField] | None = None
 
     def take(self, packet: Packet[Any] | None) -> Iterator[Packet[Any]]:
         """Packets that are whole now that this one has come; None: the stream has ended."""

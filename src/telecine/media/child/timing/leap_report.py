@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from telecine.media.child.timing.splices import Leap
+from telecine.media.child.timing.splices import ClockLeap
 
 MAX_TOLD = 5  # jumps with a sentence of their own
 _WRAP = Fraction(1 << 33, 90_000)  # seconds until the clock of MPEG systems begins again
 
 
-def describe_leap(leap: Leap, format: str) -> str:
+def describe_leap(leap: ClockLeap, format: str) -> str:
     """One sentence, without a full stop."""
     delta = leap.delta
     if format in ("mpegts", "mpeg") and delta > _WRAP / 2:

@@ -17,8 +17,8 @@ from av.container import InputContainer
 from av.packet import Packet
 
 from telecine.media.child.error_report import reason
-from telecine.media.child.ffmpeg_log import Complaints
-from telecine.media.child.protocol import Refused, Talk
+from telecine.media.child.ffmpeg_log import FfmpegLog
+from telecine.media.child.protocol import ChildSession, OrderRefused
 from telecine.media.child.source import open_source
 from telecine.media.child.source.encryption import refusal
 from telecine.media.child.source.file_kinds import missing_bytes
@@ -103,12 +103,12 @@ class _Track:
         return round(before * ticks), round(after * ticks)
 
 
-def run(order: Scan, talk: Talk) -> Mapping[str, Any]:
+def run(order: Scan, talk: ChildSession) -> Mapping[str, Any]:
     """Where the index lies and what was counted."""
     film = _Film()
     tracks = {sound.stream: _Track(sound.rate) for sound in order.sounds}
     with (
-        Complaints(av.logging.ERROR) as complaints,  # from the opening on: a short file is read whole there
+        FfmpegLog(av.logging.ERROR) as complaints,  # from the opening on: a short file is read whole there
         open_source.open_source(talk, order.format) as container,
     ):
         gave_up = _read_all(container, order, talk, (film, tracks))
@@ -145,7 +145,7 @@ def run(order: Scan, talk: Talk) -> Mapping[str, Any]:
     }
 
 
-def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_Film, dict[int, _Track]]) -> int:
+def _read_all(container: InputContainer, order: Scan, talk: ChildSession, into: tuple[_Film, dict[int, _Track]]) -> int:
     """Sort every packet in; 1 if the demuxer gave up."""
     film, tracks = into
     video = None if order.picture is None else order.picture.stream
@@ -167,7 +167,7 @@ def _read_all(container: InputContainer, order: Scan, talk: Talk, into: tuple[_F
     return 0
 
 
-def _behead(film: _Film, order: Scan, talk: Talk, stream: int) -> None:
+def _behead(film: _Film, order: Scan, talk: ChildSession, stream: int) -> None:
     """Leave out frames at the beginning that no decoder gives."""
     key = film.keys[0] if film.keys else None
     early = [] if key is None else [time for time in film.pts if time < key]
@@ -206,7 +206,7 @@ def _samples(sound: Sound, track: _Track, bases: Mapping[int, Fraction | None]) 
 def _packets(picture: Picture, film: _Film, bases: Mapping[int, Fraction | None]) -> Packets:
     """Everything but the long lists, which are written apart."""
     if not film.pts and not film.untimed:
-        raise Refused("damaged", "the video stream has no frames", permanent=True)
+        raise OrderRefused("damaged", "the video stream has no frames", permanent=True)
     return Packets(
         time_base=bases[picture.stream] or picture.time_base,
         pts=(),

@@ -18,15 +18,15 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from telecine.media.child.protocol import Refused
-from telecine.media.child.timing.track_times import ALIKE, FEW, FORWARD, Clock, Cut, Jump, Track
+from telecine.media.child.protocol import OrderRefused
+from telecine.media.child.timing.track_times import ALIKE, FEW, FORWARD, Clock, ClockJump, StreamCut, StreamTimes
 
 NEAR = 16  # jumps of another stream, before and behind, among which the same leap is looked for
 MIN_PAUSE = Fraction(1)  # seconds: streams are not interleaved evenly enough to see a shorter one beside another stream
 MAX_JUMPS = 20_000  # of all streams together: eight hours of pieces of six seconds, each on a clock of its own
 
 
-class Leap(NamedTuple):
+class ClockLeap(NamedTuple):
     """The clock leaps by `delta` seconds where the film is `at` seconds old; `stream`: of this stream alone."""
 
     at: Fraction
@@ -38,12 +38,12 @@ class Leap(NamedTuple):
 class Splices:
     """How each stream is cut so that the film goes on; nothing where its clock is steady."""
 
-    cuts: Mapping[int, tuple[Cut, ...]] = field(default_factory=dict)
-    leaps: tuple[Leap, ...] = ()
-    alone: tuple[Leap, ...] = ()  # of single streams beside the one that leads
+    cuts: Mapping[int, tuple[StreamCut, ...]] = field(default_factory=dict)
+    leaps: tuple[ClockLeap, ...] = ()
+    alone: tuple[ClockLeap, ...] = ()  # of single streams beside the one that leads
 
     @property
-    def all_leaps(self) -> list[Leap]:
+    def all_leaps(self) -> list[ClockLeap]:
         return sorted((*self.leaps, *self.alone), key=lambda leap: leap.at)
 
 
@@ -57,13 +57,13 @@ class _Break(NamedTuple):
 class _Event(NamedTuple):
     """A leap of the leading stream."""
 
-    jump: Jump
+    jump: ClockJump
     same: Mapping[int, int]  # the number of the packet from which on another stream has made the same leap
     is_alone: bool  # other streams go on beside it, and none has leapt
     gap: Fraction  # seconds: for so long the others go on meanwhile
 
 
-def find_splices(tracks: Mapping[int, Track]) -> Splices:
+def find_splices(tracks: Mapping[int, StreamTimes]) -> Splices:
     """Cuts at jumps, and around packets with a wrong time."""
     slips = {index: track.slips() for index, track in tracks.items()}
     mended = {index: track.mended(slips[index]) for index, track in tracks.items()}
@@ -73,21 +73,21 @@ def find_splices(tracks: Mapping[int, Track]) -> Splices:
     return replace(splices, cuts={index: some for index, some in cuts.items() if some})
 
 
-def _with_slips(cuts: Sequence[Cut], slips: Mapping[int, int]) -> tuple[Cut, ...]:
+def _with_slips(cuts: Sequence[StreamCut], slips: Mapping[int, int]) -> tuple[StreamCut, ...]:
     """The same cuts, and those that put wrong times right."""
-    found: list[Cut] = []
+    found: list[StreamCut] = []
     known = {cut.number: cut for cut in cuts}
-    cut, slip = Cut(0, 0, 0, drops=False), 0
+    cut, slip = StreamCut(0, 0, 0, drops=False), 0
     for number in sorted({*known, *slips}):
         cut, slip = known.get(number, cut), slips.get(number, slip)
-        found.append(Cut(number, cut.shift + slip, cut.begin, cut.drops))
+        found.append(StreamCut(number, cut.shift + slip, cut.begin, cut.drops))
     return tuple(found)
 
 
 class _Joint:
     """The picture leads: it goes on without a gap, and what leaps with it is moved by as much. Without one, sound."""
 
-    def __init__(self, tracks: Mapping[int, Track], leading: int) -> None:
+    def __init__(self, tracks: Mapping[int, StreamTimes], leading: int) -> None:
         self._tracks = tracks
         self._leading = leading
         self._leader = tracks[leading]
@@ -96,7 +96,7 @@ class _Joint:
             message = (
                 f"its clocks jump {count} times, and at most {MAX_JUMPS} jumps are joined: give the file new times"
             )
-            raise Refused("damaged", message, permanent=True)
+            raise OrderRefused("damaged", message, permanent=True)
         self._clocks = {index: Clock(one, _numbers(self._jumps[index])) for index, one in tracks.items()}
         self._events = list(self._found_events())
         self._clock = Clock(self._leader, _numbers([event.jump for event in self._events]))  # with its pauses
@@ -104,17 +104,17 @@ class _Joint:
         self._led = _cut(self._leader, breaks)
 
     def splices(self) -> Splices:
-        cuts, alone = {self._leading: self._led}, list[Leap]()
+        cuts, alone = {self._leading: self._led}, list[ClockLeap]()
         for index, track in self._tracks.items():
             if index != self._leading:
                 cuts[index] = _cut(track, self._breaks(index, alone))
         return Splices({index: some for index, some in cuts.items() if some}, tuple(self._leaps()), tuple(alone))
 
-    def _leaps(self) -> Iterator[Leap]:
+    def _leaps(self) -> Iterator[ClockLeap]:
         start = self._leader.first(0, self._led[0].number) if self._led else 0
         for event, cut in zip(self._events, self._led, strict=True):
             at = (cut.begin - start) * self._leader.time_base
-            yield Leap(at, event.jump.delta, self._leading if event.is_alone else None)
+            yield ClockLeap(at, event.jump.delta, self._leading if event.is_alone else None)
 
     def _ticks(self, seconds: Fraction) -> int:
         return round(seconds / self._leader.time_base)
@@ -133,7 +133,7 @@ class _Joint:
     def _goes_on(self, index: int, order: int) -> bool:
         return self._tracks[index].goes_on_around(order)
 
-    def _is_pause(self, jump: Jump, others: Sequence[int]) -> bool:
+    def _is_pause(self, jump: ClockJump, others: Sequence[int]) -> bool:
         """Does another stream go on for about as long? Without one, a stream that pauses often does so here, too."""
         begin = self._leader.place_before(jump.number)
         timed = [self._clocks[index] for index in others if self._clocks[index].covers(jump.order)]
@@ -141,7 +141,7 @@ class _Joint:
             return bool(others) or not self._leader.is_steady()
         return any(2 * clock.passed_at_most(begin, jump.order) >= jump.delta for clock in timed)
 
-    def _same(self, index: int, jump: Jump) -> int | None:
+    def _same(self, index: int, jump: ClockJump) -> int | None:
         """The packet of another stream from which on it has made the same leap."""
         if (equal := _alike(jump, self._jumps[index])) is not None:
             return equal.number
@@ -150,7 +150,7 @@ class _Joint:
             return min(near, key=lambda other: abs(other.order - jump.order)).number
         return self._hidden(index, jump)
 
-    def _has_paused(self, index: int, other: Jump, jump: Jump) -> bool:
+    def _has_paused(self, index: int, other: ClockJump, jump: ClockJump) -> bool:
         """Is it the same leap, across which the other stream pauses while the leading one goes on?"""
         leader, begin = self._clocks[self._leading], self._tracks[index].place_before(other.number)
         pause = other.delta - jump.delta
@@ -158,7 +158,7 @@ class _Joint:
             return False
         return leader.passed(jump.order, begin) <= ALIKE and leader.passed(other.order, jump.order) <= ALIKE
 
-    def _hidden(self, index: int, jump: Jump) -> int | None:
+    def _hidden(self, index: int, jump: ClockJump) -> int | None:
         """The packet behind a leap back across which the other stream pauses for as long: its own times go on."""
         track = self._tracks[index]
         first = bisect_right(track.order, jump.order)
@@ -173,7 +173,7 @@ class _Joint:
 
     # --- leaps of other streams --------------------------------------------------------------------------------------
 
-    def _breaks(self, index: int, told: list[Leap]) -> dict[int, _Break]:
+    def _breaks(self, index: int, told: list[ClockLeap]) -> dict[int, _Break]:
         """Where this stream is cut: where it leaps with the leading one, and where its own clock does."""
         track, found = self._tracks[index], dict[int, _Break]()
         together = self._together(index)
@@ -185,7 +185,7 @@ class _Joint:
                 found[number] = _Break(round((base + away) / track.time_base))
             elif (gap := self._lone_gap(index, alone[number])) is not None:
                 jump = alone[number]
-                told.append(Leap(self._age(jump.order), jump.delta, index))
+                told.append(ClockLeap(self._age(jump.order), jump.delta, index))
                 is_back = abs(away) > FORWARD and abs(away + gap - jump.delta) <= MIN_PAUSE
                 was_off = not away and self._is_off(track, 0, base, FORWARD)
                 if was_off and not self._is_off(track, number, base, ALIKE):
@@ -210,7 +210,7 @@ class _Joint:
                 found[event.same.get(index, 0)] = film
         return found
 
-    def _lone_gap(self, index: int, jump: Jump) -> Fraction | None:
+    def _lone_gap(self, index: int, jump: ClockJump) -> Fraction | None:
         """For how many seconds the film goes on before this packet of a clock that has leapt; None: it is a pause."""
         track = self._tracks[index]
         if self._clock.covers(jump.order):
@@ -222,7 +222,7 @@ class _Joint:
         )
         return Fraction(0) if jump.delta < 0 or has_leapt else None
 
-    def _is_off(self, track: Track, number: int, base: Fraction, by: Fraction) -> bool:
+    def _is_off(self, track: StreamTimes, number: int, base: Fraction, by: Fraction) -> bool:
         """Is this packet far from the clock of the leading stream?"""
         time = track.dts[number] * track.time_base + base
         return track.is_timed(number) and abs(time - self._clock.at(track.order[number])) > by
@@ -231,7 +231,7 @@ class _Joint:
         return max(self._clock.at(order) - self._clock.at(-1), Fraction(0))
 
 
-def _gap(track: Track, jump: Jump, clock: Clock) -> Fraction:
+def _gap(track: StreamTimes, jump: ClockJump, clock: Clock) -> Fraction:
     """How many seconds of this stream are missing before its leap, by the clock of another one that goes on."""
     before = clock.lead_of(track, range(jump.number - 2 * FEW, jump.number))
     after = clock.lead_of(track, range(jump.number, jump.number + FEW))
@@ -239,24 +239,24 @@ def _gap(track: Track, jump: Jump, clock: Clock) -> Fraction:
     return gap if gap > MIN_PAUSE else Fraction(0)
 
 
-def _numbers(jumps: Sequence[Jump]) -> frozenset[int]:
+def _numbers(jumps: Sequence[ClockJump]) -> frozenset[int]:
     return frozenset(jump.number for jump in jumps)
 
 
-def _near(jump: Jump, others: Sequence[Jump]) -> Sequence[Jump]:
+def _near(jump: ClockJump, others: Sequence[ClockJump]) -> Sequence[ClockJump]:
     at = bisect_left(others, jump.order, key=lambda other: other.order)
     return others[max(at - NEAR, 0) : at + NEAR]
 
 
-def _alike(jump: Jump, others: Sequence[Jump]) -> Jump | None:
+def _alike(jump: ClockJump, others: Sequence[ClockJump]) -> ClockJump | None:
     """The one of these that is the same leap: by as much, and nearest in the file."""
     near = [other for other in _near(jump, others) if abs(other.delta - jump.delta) <= ALIKE]
     return min(near, key=lambda other: abs(other.order - jump.order), default=None)
 
 
-def _cut(track: Track, breaks: Mapping[int, _Break]) -> tuple[Cut, ...]:
+def _cut(track: StreamTimes, breaks: Mapping[int, _Break]) -> tuple[StreamCut, ...]:
     """Cuts at these packets."""
-    found: list[Cut] = []
+    found: list[StreamCut] = []
     shift, before = 0, 0
     for number, after in pairwise([*sorted(breaks), len(track.pts)]):
         begin = track.end(before, number) + shift
@@ -267,6 +267,6 @@ def _cut(track: Track, breaks: Mapping[int, _Break]) -> tuple[Cut, ...]:
             shift = begin - track.first(number, after) + given.gap
         else:  # frames may be shown across the break: only the order of decoding is sure
             shift += given.gap - track.leap(number)
-        found.append(Cut(number, shift, begin, is_interrupted or not track.is_picture))
+        found.append(StreamCut(number, shift, begin, is_interrupted or not track.is_picture))
         before = number
     return tuple(found)

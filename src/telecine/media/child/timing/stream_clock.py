@@ -9,17 +9,17 @@ from typing import Any
 from av.packet import Packet
 
 from telecine.media.child.timing.retiming import ascends, is_whole
-from telecine.media.child.timing.track_times import LATE, Cut, Track
+from telecine.media.child.timing.track_times import LATE, StreamCut, StreamTimes
 
 
 @dataclass(slots=True)
 class StreamClock:
     """Sees every packet of a stream, remembers its times, and puts right what is known to be wrong with them."""
 
-    track: Track
+    track: StreamTimes
     is_timeless: bool = False  # the container counts packets: what it gives as PTS is a guess
     times: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # PTS and DTS by the packet's number, if known
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[StreamCut, ...] = ()
     mended: int = 0
     _last: int | None = None
     _next_cut: int = 0
@@ -49,7 +49,7 @@ class StreamClock:
 
     def restarted(self) -> StreamClock:
         """The same clock, before the first packet."""
-        track = Track(self.track.time_base, self.track.is_picture)
+        track = StreamTimes(self.track.time_base, self.track.is_picture)
         return StreamClock(track, is_timeless=self.is_timeless, times=self.times, cuts=self.cuts)
 
     def mend(self, packet: Packet[Any], order: int) -> bool:
@@ -80,7 +80,7 @@ class StreamClock:
         self._last = packet.dts = dts
         packet.pts = max(pts, dts)
 
-    def _cut_at(self, number: int) -> Cut | None:
+    def _cut_at(self, number: int) -> StreamCut | None:
         """The last cut at or before this packet."""
         if self._next_cut < len(self.cuts) and self.cuts[self._next_cut].number == number:
             self._next_cut += 1

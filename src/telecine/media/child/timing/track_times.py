@@ -19,7 +19,7 @@ RARE = 50  # one step in so many may be longer in a steady stream
 _NONE = -(1 << 63)
 
 
-class Jump(NamedTuple):
+class ClockJump(NamedTuple):
     """Packet `number` of a stream, the `order`th of the file, is `delta` seconds off."""
 
     number: int
@@ -27,7 +27,7 @@ class Jump(NamedTuple):
     delta: Fraction
 
 
-class Cut(NamedTuple):
+class StreamCut(NamedTuple):
     """From packet `number` on, times are moved by `shift` ticks. The part before lasts until `begin`.
 
     `drops`: what is then shown before `begin` is left out. It is sound that is there twice, or pictures that refer to
@@ -41,7 +41,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(slots=True)
-class Track:
+class StreamTimes:
     """The times of one stream as the file has them."""
 
     time_base: Fraction
@@ -76,16 +76,16 @@ class Track:
         if is_corrupt:
             self.corrupt.append(len(self.order) - 1)
 
-    def shown(self, cuts: Sequence[Cut]) -> list[int | None]:
+    def shown(self, cuts: Sequence[StreamCut]) -> list[int | None]:
         """When each packet is shown once the stream is cut like this."""
         ends = [*(cut.number for cut in cuts), len(self.pts)]
         parts = zip([0, *ends], ends, [0, *(cut.shift for cut in cuts)], strict=False)
         return [None if time == _NONE else time + shift for begin, end, shift in parts for time in self.pts[begin:end]]
 
-    def jumps(self, forward: Fraction) -> list[Jump]:
+    def jumps(self, forward: Fraction) -> list[ClockJump]:
         """Where the clock goes back, or leaps by more than `forward` seconds."""
         leaps = self._leaps(forward)
-        return [Jump(number, self.order[number], ticks * self.time_base) for number, ticks in leaps]
+        return [ClockJump(number, self.order[number], ticks * self.time_base) for number, ticks in leaps]
 
     def _leaps(self, forward: Fraction) -> Iterator[tuple[int, int]]:
         """The numbers of packets that are off, and by how many ticks."""
@@ -130,7 +130,7 @@ class Track:
                 return nth
         return None
 
-    def mended(self, slips: Mapping[int, int]) -> Track:
+    def mended(self, slips: Mapping[int, int]) -> StreamTimes:
         """The same stream without these wrong times."""
         if not slips:
             return self
@@ -190,7 +190,7 @@ class Track:
 class Clock:
     """How far a stream is at each place of the file, in seconds, without its leaps."""
 
-    def __init__(self, track: Track, leaps: Collection[int]) -> None:
+    def __init__(self, track: StreamTimes, leaps: Collection[int]) -> None:
         """`leaps`: the numbers of packets whose step does not count."""
         self._base = track.time_base
         self._order = array("q")
@@ -216,7 +216,7 @@ class Clock:
         """The time of the last packet before this place, or of the first one of all."""
         return self._times[max(bisect_right(self._order, order) - 1, 0)] * self._base
 
-    def lead_of(self, track: Track, numbers: range) -> Fraction | None:
+    def lead_of(self, track: StreamTimes, numbers: range) -> Fraction | None:
         """By how many seconds these packets of another stream are ahead; the middle one of all such numbers counts."""
         timed = [number for number in numbers if 0 <= number < len(track.dts) and track.is_timed(number)]
         leads = sorted(track.dts[number] * track.time_base - self.at(track.order[number]) for number in timed)
