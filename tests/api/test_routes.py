@@ -89,7 +89,7 @@ async def test_what_belongs_to_somebody_else_is_as_absent_as_what_is_not_there(f
     wrong, count = [], 0
     for route in routes_of(front.app):
         params = set(route.param_convertors) - SHARED
-        if scope_of(route.dependant) is not Scope.OWNER or not params or route.name == "put_film":
+        if scope_of(route.dependant) is not Scope.OWNER or not params or route.name == "put_file":
             continue
         mine = next((name for name in MAKERS if name in params), None)
         assert mine is not None, f"{route.path}: who could own such a thing? Add it to tests/api/sample_ids.py"

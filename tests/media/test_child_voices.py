@@ -65,10 +65,10 @@ def test_what_was_said_of_one_film_is_neither_told_of_the_next_nor_hides_its_fau
 
 ENDLESS = """
 import asyncio, os, selectors
-from telecine.worker.media.media_child import TAIL_BYTES, Tail
+from telecine.worker.media.media_child import TAIL_BYTES, OutputTail
 
 async def main():
-    tail = Tail(os.open("/dev/urandom", os.O_RDONLY | os.O_NONBLOCK))  # there is always more
+    tail = OutputTail(os.open("/dev/urandom", os.O_RDONLY | os.O_NONBLOCK))  # there is always more
     assert 0 < len(tail.drained()) <= TAIL_BYTES
     tail.close()
 
