@@ -202,11 +202,11 @@ EXAMPLES: dict[str, Any] = {
     "KeyView": KEY,
     "Page_KeyView_": {"items": [KEY], "next": None},
     "MadeKey": {"id": "1f0c9a3be27d", "key": "tcn_owner_1f0c9a3be27d_…", "expires_at": None},
-    "Made": {"id": 7, "created": True, "webhook": {"id": 3, "key": "whsec_…"}},
-    "AllMade": {
+    "JobSubmitted": {"id": 7, "created": True, "webhook": {"id": 3, "key": "whsec_…"}},
+    "BulkSubmitted": {
         "jobs": [{"id": 7, "created": True, "webhook": None}, {"id": 8, "created": True, "webhook": None}],
     },
-    "Standing": {"id": 7, "status": "cancelled"},
+    "JobState": {"id": 7, "status": "cancelled"},
     "Sum": {
         "matched": 3,
         "changed": 2,

@@ -86,15 +86,15 @@ FULL: dict[str, Any] = {
 
 EXAMPLES: dict[str, Any] = {
     "Video": LINE,
-    "VideoFull": FULL,
+    "VideoDetails": FULL,
     "Quality": QUALITY,
-    "Progressing": PROGRESS,
+    "VideoProgress": PROGRESS,
     "VersionView": VERSION,
     "Playback": PLAYBACK,
-    "Addresses": URLS,
-    "Begun": {"id": _ID, "job_id": 7, "how": "submitted"},
-    "Shows": {"id": _ID, "version": 1},
-    "Keeps": {"id": _ID, "version": 1, "keep": True, "changed": True},
+    "MediaUrls": URLS,
+    "VideoStarted": {"id": _ID, "job_id": 7, "how": "submitted"},
+    "ShownVersion": {"id": _ID, "version": 1},
+    "KeptVersion": {"id": _ID, "version": 1, "keep": True, "changed": True},
     "Page_Video_": {"items": [LINE], "next": None},
 }
 
